@@ -17,7 +17,7 @@ from dp_leakage.metrics.intervals import Estimate, crossed, crossed_difference, 
 from dp_leakage.metrics.inversion import measure_inversion
 from dp_leakage.metrics.measure import _accuracy
 from dp_leakage.metrics.paired import paired_loss
-from dp_leakage.metrics.people import Tested
+from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.reconstruction import STATISTICS
 
 Drawn = tuple[Estimate, float]  # an interval and the truth
@@ -160,12 +160,13 @@ def accuracy(rng, repeats, n) -> Drawn:
 
 def accuracy_loss(rng, repeats, n) -> Drawn:
     """Two models that find the same records hard."""
-    hard = HALF * rng.normal(size=n)
-    own, baseline = (
-        Tested.of(hard + HALF * rng.normal(size=(repeats, n)) < norm.ppf(mean + 0.01 * rng.normal(size=(repeats, 1))))
-        for mean in (0.72, 0.9)
-    )
-    return paired_loss(own, baseline), 1 - 0.72 / 0.9
+    hard, better = HALF * rng.normal(size=n), 0.05 if repeats > 1 else 0.0
+
+    def right(mean: float) -> RightAnswers:
+        found = hard + better * rng.normal(size=(repeats, 1)) + HALF * rng.normal(size=(repeats, n))
+        return RightAnswers.of(found < norm.ppf(mean) * np.sqrt(1 + better**2))
+
+    return paired_loss(right(0.72), right(0.9)), 1 - 0.72 / 0.9
 
 
 def unpaired_difference(rng, repeats, n) -> Drawn:

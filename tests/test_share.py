@@ -15,6 +15,7 @@ from shared_scan import attacked, most_by_chance
 from dp_leakage.common.errors import UserError
 from dp_leakage.engines import ENGINES
 from dp_leakage.figures.files import RECORDS, write_figure
+from dp_leakage.metrics.people import ASKED, RIGHT
 from dp_leakage.provenance.files import write_arrays, write_table, write_tensors
 from dp_leakage.share import main, share
 from dp_leakage.study.protocol import seed_of
@@ -49,6 +50,8 @@ def results(tmp_path):
         {"metric": ["membership_auc"], "repeat": ["all"], "value": [0.5], "low": [0.4], "high": [0.6]},
         MADE,
     )
+    # Which of the test records the models have right.
+    write_table(cell / "training.parquet", {"repeat": [0], "epoch": [1], RIGHT: [[1, 0]], ASKED: [[1, 1]]}, MADE)
     write_table(cell / "attack" / "yeom.parquet", {"record": members[0], "score": members[0] / 7}, MADE)
     write_arrays(folder / "digits" / "data.npz", {"target_members": members[0]}, MADE)
     (folder / "report.html").write_text(f"<html>{SEED}</html>\n")
@@ -73,6 +76,8 @@ def test_the_copy_has_weights_metrics_and_figures_and_nothing_of_records_or_seed
         content = (shared / name).read_bytes()
         for secret in (str(SEED), SECRET, "abcdabcdabcdabcd", "train_indices", "identity=5"):
             assert secret.encode() not in content, (name, secret)
+        if name.endswith(".parquet"):
+            assert not {RIGHT, ASKED} & set(pd.read_parquet(shared / name))
     # Nor digests of files that hold a hash of them.
     original = (results / "figures" / "fig.png").read_bytes()
     said = dict(re.findall(rb"(csv|pdf|png)=([0-9a-f]{64})", original))

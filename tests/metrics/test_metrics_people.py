@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dp_leakage.metrics.intervals import wilson
-from dp_leakage.metrics.people import as_independent, over_people
+from dp_leakage.metrics.people import RightAnswers, as_independent, over_people
 from dp_leakage.release.accuracy import accuracy_of
 
 
@@ -66,9 +66,13 @@ def test_who_has_one_record_each_has_the_interval_of_independent_records():
 def test_several_models_on_the_same_records_share_one_number():
     rng = np.random.default_rng(6)
     right, person = answers(rng, 80, 0.86, 0.5)
-    one = as_independent(right[None], person)
-    assert as_independent(np.stack([right, right]), person) == pytest.approx(one)
+
+    def number(*models):
+        return as_independent(RightAnswers.of(np.stack(models), person))
+
+    one = number(right)
+    assert number(right, right) == pytest.approx(one)
     other, _ = answers(np.random.default_rng(7), 80, 0.86, 0.5)
     other = np.resize(other, len(right))
-    both = as_independent(np.stack([right, other]), person)
-    assert min(one, as_independent(other[None], person)) <= both <= max(one, as_independent(other[None], person))
+    both = number(right, other)
+    assert min(one, number(other)) <= both <= max(one, number(other))

@@ -18,8 +18,8 @@ from dp_leakage.audits.claims import gaussian_epsilon
 from dp_leakage.metrics import measure_membership, measure_strongest, measure_training
 from dp_leakage.metrics.coin_audit import measure_coins
 from dp_leakage.metrics.intervals import Estimate
-from dp_leakage.metrics.paired import tested_of
-from dp_leakage.metrics.people import ASKED, RIGHT, Tested
+from dp_leakage.metrics.paired import right_answers
+from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers
 from dp_leakage.metrics.rows import completed, row, tidy
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.accounting.tradeoff import TradeOff, gaussian
@@ -143,7 +143,7 @@ class Study(NamedTuple):
     metrics: pd.DataFrame
     scores: dict[tuple[str, str], dict[str, pd.DataFrame]]
     owns: dict[tuple[str, str], list[np.ndarray]]
-    tested: dict[tuple[str, str, str], Tested]
+    tested: dict[tuple[str, str, str], RightAnswers]
     leaks: np.ndarray
     member: np.ndarray
 
@@ -159,7 +159,7 @@ def draw(world: World, rng: np.random.Generator) -> Study:
     scores = {cell.key: _scores(world, cell, owns[cell.key], member, leaks, rng) for cell in world.cells}
     histories = {cell.key: _history(world, cell, hard, rng) for cell in world.cells}
     frames = [_metrics(world, cell, scores[cell.key], histories) for cell in world.cells]
-    tested = {("d", *key): tested_of(history) for key, history in histories.items()}
+    tested = {("d", *key): right_answers(history) for key, history in histories.items()}
     return Study(world, pd.concat(frames, ignore_index=True), scores, owns, tested, leaks, member)
 
 
@@ -196,7 +196,7 @@ def _history(world: World, cell: Cell, hard: np.ndarray, rng: np.random.Generato
     """Accuracies of the models on the same new records, of which some are harder than others."""
     own = np.sqrt(world.of_model) * rng.normal(size=(world.repeats, 1))
     chance = np.sqrt(1 - OWN - world.of_model) * rng.normal(size=(world.repeats, world.n_test))
-    tested = Tested.of(np.sqrt(OWN) * hard + own + chance < ndtri(cell.accuracy))
+    tested = RightAnswers.of(np.sqrt(OWN) * hard + own + chance < ndtri(cell.accuracy))
     accuracies = dict.fromkeys(("train_accuracy", "test_accuracy"), tested.accuracies)
     answers = {RIGHT: list(tested.right), ASKED: [tested.asked] * world.repeats}
     return pd.DataFrame({"repeat": range(world.repeats), "epoch": 1} | accuracies | answers)

@@ -400,7 +400,7 @@ def judged(study: Study) -> Iterator[tuple[str, bool]]:
         strong = " of the strongest" if row["attack"] == "strongest" else ""
         cell = world.cell(row["model"], row["defense"])
         yield f"row {row['metric']}{strong}", ROWS[row["metric"]](study, cell, row)
-    (answer,) = answers(study.metrics, world.acceptable, {"d": world.guessing}, world.aware, tested=study.tested)
+    (answer,) = answers(study.metrics, world.acceptable, {"d": world.guessing}, world.aware, (), study.tested)
     for claim in claims_of([answer], {"d": world.outside}, world.aware):
         kind = f"{claim.kind} {claim.verdict}".strip()
         yield f"words {kind}", WORDS[claim.kind](study, answer, claim)
@@ -483,6 +483,18 @@ def test_all_that_a_hundred_studies_claim_is_true():
 @pytest.mark.slow
 def test_all_that_a_thousand_studies_claim_is_true():
     check(42)
+
+
+def test_comparing_record_by_record_narrows_every_loss_and_moves_none():
+    for name in ("weak", "one model", "models alike", "few records"):
+        study = draw(WORLDS[name], np.random.default_rng(0))
+        paired, alone = (
+            answers(study.metrics, study.world.acceptable, tested=tested)[0].settings for tested in (study.tested, {})
+        )
+        for one, other in zip(paired, alone, strict=True):
+            assert one.loss.value == pytest.approx(other.loss.value, abs=1e-12)
+            for own, wide in ((one.loss, other.loss), (one.loss_held, other.loss_held)):
+                assert own.high - own.low < wide.high - wide.low or one.defense == "none"
 
 
 def test_a_claim_of_a_kind_that_nobody_checks_fails(monkeypatch):

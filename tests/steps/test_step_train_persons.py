@@ -1,10 +1,12 @@
 """Reference models of a study of persons with fixed members: whole persons, and trained as the targets are."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from loading import load
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.metrics.paired import right_answers
 from dp_leakage.provenance.files import read_tensors
 from dp_leakage.steps import prepare, project, train
 from dp_leakage.study import paths
@@ -52,7 +54,11 @@ def test_references_have_whole_persons_and_the_targets_rate_steps_and_noise(defe
     ):
         models = tmp_path / f"{settings['role']}.safetensors"
         train.main(settings, data, models, tmp_path / "history.parquet", tmp_path / "timing.json", "cpu", 60.0)
-        tensors, stamp = read_tensors(models, None)
+        history, (tensors, stamp) = pd.read_parquet(tmp_path / "history.parquet"), read_tensors(models, None)
+        tested = right_answers(history)
+        assert tested.accuracies == pytest.approx(history["test_accuracy"])  # of the only epoch that was evaluated
+        persons_tested = arrays["person"][arrays["target_nonmembers"]]
+        assert np.array_equal(tested.asked, np.unique(persons_tested, return_counts=True)[1])
         trained.append([own[own >= 0] for own in tensors["train_indices"]])
         made.append(stamp)
     target, reference = trained

@@ -24,7 +24,7 @@ from dp_leakage.metrics.intervals import (
     over_repeats,
     wilson,
 )
-from dp_leakage.metrics.paired import paired_loss, pairs, tested_of, unpaired_loss
+from dp_leakage.metrics.paired import paired_loss, pairs, right_answers, unpaired_loss
 from dp_leakage.metrics.reached import named_by_best_threshold
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL, by_repeat
@@ -332,7 +332,7 @@ def measure_training(
 
 def _losses(history: pd.DataFrame, baseline: pd.DataFrame, n_test: int) -> list[dict]:
     """Rows accuracy_loss."""
-    own, base = tested_of(history), tested_of(baseline)
+    own, base = right_answers(history), right_answers(baseline)
     if own is not None and base is not None and pairs(own, base):
         return _each_and_all("accuracy_loss", {}, lambda right: paired_loss(own._replace(right=right), base), own.right)
     reference = _accuracy(_final(baseline, "test_accuracy"), n_test)

@@ -18,24 +18,24 @@ import pandas as pd
 from scipy.special import ndtri, stdtrit
 
 from dp_leakage.metrics.intervals import Estimate, difference, freedom_of, ratio, widen, wilson
-from dp_leakage.metrics.people import ASKED, RIGHT, Tested, covariance
+from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, alike, covariance
 from dp_leakage.metrics.simultaneous import half_width, level_of
 
 Spread: TypeAlias = Sequence[tuple[float, int]]  # parts of a variance, each with its degrees of freedom
 
 
-READ = ("repeat", RIGHT, ASKED)  # columns of a training's history that `tested_of` reads
+READ = ("repeat", RIGHT, ASKED)  # columns of a training's history that `right_answers` reads
 
 
-def tested_of(history: pd.DataFrame) -> Tested | None:
+def right_answers(history: pd.DataFrame) -> RightAnswers | None:
     """The right answers after the last epoch, as a training keeps them in its history; None if it does not."""
     if RIGHT not in history:
         return None
     rows = history[history[RIGHT].notna()].sort_values("repeat")
-    return Tested(np.stack(rows[RIGHT].to_list()), np.asarray(rows[ASKED].iloc[0]))
+    return RightAnswers(np.stack(rows[RIGHT].to_list()), np.asarray(rows[ASKED].iloc[0]))
 
 
-def pairs(own: Tested, base: Tested) -> bool:
+def pairs(own: RightAnswers, base: RightAnswers) -> bool:
     """Whether two models can be compared person by person: they were asked about the same two people or more."""
     return len(own.asked) > 1 and np.array_equal(own.asked, base.asked)
 
@@ -46,7 +46,7 @@ def unpaired_loss(own: Estimate, base: Estimate) -> Estimate:
     return Estimate(1 - kept.value, 1 - kept.high, 1 - kept.low)
 
 
-def paired_loss(own: Tested, base: Tested, comparisons: int = 1) -> Estimate:
+def paired_loss(own: RightAnswers, base: RightAnswers, comparisons: int = 1) -> Estimate:
     """1 − own / base of the mean accuracies of R and S models on the same records, for which `pairs` holds.
 
     The difference is divided by the accuracy of ``base`` (`ratio`); their correlation is that which the choice of the
@@ -78,15 +78,10 @@ def _as_independent(shares: np.ndarray, variances: np.ndarray, asked: np.ndarray
 
     A share without variance counts as many as the last one, but no more than the records and no less than alike people.
     """
-    spread, alike = shares * (1 - shares), _alike(asked)
-    last = float(spread[-1] / variances[-1]) if variances[-1] > 0 else alike
-    least = max(min(last, float(asked.sum())), alike)
+    spread, fewest = shares * (1 - shares), alike(asked)
+    last = float(spread[-1] / variances[-1]) if variances[-1] > 0 else fewest
+    least = max(min(last, float(asked.sum())), fewest)
     return np.divide(spread, variances, out=np.full(len(shares), least), where=variances > 0)
-
-
-def _alike(asked: np.ndarray) -> float:
-    """How many people with equally many records say as little as these do if a person's records are alike (Kish)."""
-    return float(asked.sum() ** 2 / np.square(asked, dtype=float).sum())
 
 
 def _freedom(more: np.ndarray, asked: np.ndarray) -> float:
@@ -94,7 +89,7 @@ def _freedom(more: np.ndarray, asked: np.ndarray) -> float:
 
     Of single records the number alone counts: Wilson's interval knows how a share of them is distributed.
     """
-    most = max(_alike(asked) - 1, 1.0)
+    most = max(alike(asked) - 1, 1.0)
     if asked.max() == 1:
         return most
     return min(most, freedom_of(more - asked * (more.sum() / asked.sum())))
@@ -106,7 +101,7 @@ def _correlation(variances: np.ndarray) -> float:
     return float(variances[0, 1]) / scale if scale > 0 else 0.0
 
 
-def _spread(models: Tested) -> Spread:
+def _spread(models: RightAnswers) -> Spread:
     """The variance of a mean accuracy between trainings, and its degrees of freedom; a single one says nothing."""
     freedom = len(models.right) - 1
     return [(float(np.var(models.accuracies, ddof=1)) / (freedom + 1), freedom)] if freedom else []

@@ -5,13 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from dp_leakage.data.persons import effective
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Z, wilson
 
-RIGHT, ASKED = "right", "asked"  # columns of a training's history, see `Tested`
+RIGHT, ASKED = "right", "asked"  # columns of a training's history, see `RightAnswers`
 
 
-class Tested(NamedTuple):
+class RightAnswers(NamedTuple):
     """How often R models are right on the same records of P people. Without people every record is a person of its own.
 
     Attributes:
@@ -23,7 +22,7 @@ class Tested(NamedTuple):
     asked: np.ndarray
 
     @classmethod
-    def of(cls, right: np.ndarray, person: np.ndarray | None = None) -> "Tested":
+    def of(cls, right: np.ndarray, person: np.ndarray | None = None) -> "RightAnswers":
         """From right answers, bool (R, n). ``person``, (n,), says whose each record is; None: all are of others."""
         if person is None:
             return cls(right.astype(np.int32), np.ones(right.shape[1], np.int32))
@@ -56,29 +55,28 @@ def over_people(right: np.ndarray, person: np.ndarray) -> Estimate:
 
     ``person``, int64 (n,), says whose each record is.
     """
-    return wilson(float(right.mean()), as_independent(right[None], person))
+    return wilson(float(right.mean()), as_independent(RightAnswers.of(right[None], person)))
 
 
-def as_independent(right: np.ndarray, person: np.ndarray | None) -> float:
+def alike(asked: np.ndarray) -> float:
+    """How many people with equally many records say as little as these if a person's records are alike (Kish 1965)."""
+    return float(asked.sum() ** 2 / np.square(asked, dtype=float).sum())
+
+
+def as_independent(answers: RightAnswers) -> float:
     """How many independent records know a share of right answers as well as these do (Korn & Graubard 1998).
 
     They vary as much as the jackknife over people finds, and are no more than the records. Student's t, which replaces
     the normal quantile, has one degree of freedom less than there are people; if some have more records than others,
-    than so many alike ones (Kish 1965). Answers without variance count one for each of these.
-
-    Args:
-        right: bool (R, n), n ≥ 1, of R models on the same records; the number is one that suits each of them.
-        person: int64 (n,): whose each record is; None if every record is a person of its own.
+    than so many alike ones. Answers without variance count one for each of these. The number is one that suits each of
+    several models.
     """
-    if person is None:
-        return right.shape[1]
-    tested = Tested.of(right, person)
-    n, people, alike = right.shape[1], len(tested.asked), effective(person)
+    n, people, fewest = int(answers.asked.sum()), len(answers.asked), alike(answers.asked)
     if people in (1, n):
-        return float(people)
-    share = right.mean(axis=1)
-    variance = float(np.trace(covariance(*tested)))
+        return people
+    share = answers.accuracies
+    variance = float(np.trace(covariance(*answers)))
     if not variance > 0:
-        return alike
-    quantile = float(stdtrit(max(alike - 1, 1.0), (1 + CONFIDENCE) / 2))
+        return fewest
+    quantile = float(stdtrit(max(fewest - 1, 1.0), (1 + CONFIDENCE) / 2))
     return min(float((share * (1 - share)).sum()) / variance, n) * (Z / quantile) ** 2

@@ -23,7 +23,7 @@ from dp_leakage.figures.style import Series
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.paired import paired_loss, pairs, unpaired_loss
-from dp_leakage.metrics.people import Tested
+from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
@@ -162,7 +162,7 @@ def answers(
     guessing: Mapping[str, float] | None = None,
     aware: bool = True,
     elsewhere: Collection[str] = (),
-    tested: Mapping[Key, Tested] | None = None,
+    tested: Mapping[Key, RightAnswers] | None = None,
 ) -> list[Answer]:
     """One answer per data set whose accuracy was measured, in their order.
 
@@ -210,7 +210,7 @@ def _answer(
     acceptable: Acceptable,
     guessing: float,
     aware: bool,
-    tested: Mapping[Key, Tested],
+    tested: Mapping[Key, RightAnswers],
 ) -> Answer:
     """The answer from rows over all repeats, and from those of single ones too."""
     accuracy = in_order(frame[(frame["metric"] == "test_accuracy") & frame["value"].notna()])
@@ -257,7 +257,7 @@ class _Judge:
 
     cells: Mapping[Key, pd.DataFrame]
     repeats: Mapping[Key, pd.DataFrame]
-    tested: Mapping[Key, Tested]
+    tested: Mapping[Key, RightAnswers]
     leaks: Mapping[Key, Leak]
     undefended: pd.DataFrame
     accounted: pd.DataFrame

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from dp_leakage.metrics.people import Tested
+from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.report.answer import Acceptable
 from dp_leakage.report.elsewhere import Elsewhere
 
@@ -107,4 +107,4 @@ class ReportContext:
     aware: bool = False
     acceptable: Acceptable = field(default_factory=Acceptable)
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
-    tested: Mapping[tuple[str, str, str], Tested] = field(default_factory=dict)
+    tested: Mapping[tuple[str, str, str], RightAnswers] = field(default_factory=dict)

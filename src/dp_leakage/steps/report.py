@@ -17,8 +17,8 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
 from dp_leakage.figures.files import further_notes, read_figure
-from dp_leakage.metrics.paired import READ, tested_of
-from dp_leakage.metrics.people import Tested
+from dp_leakage.metrics.paired import READ, right_answers
+from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.resemblance import resemblance
 from dp_leakage.provenance.files import read_arrays, read_table, write_json, write_page
 from dp_leakage.report import Acceptable, answers, as_json, render, singled_out, told
@@ -91,11 +91,11 @@ def main(
     write_json(claims, as_json(context.study, context.title, context.scale, told(context)))
 
 
-def _tested(histories: list[Path], made: list[list[str]]) -> dict[tuple[str, str, str], Tested]:
+def _tested(histories: list[Path], made: list[list[str]]) -> dict[tuple[str, str, str], RightAnswers]:
     """The right answers of each cell, whose data set, model, defense and identity of the history are ``made``."""
     found = {}
     for (dataset, model, defense, identity), path in zip(made, histories, strict=True):
-        if (tested := tested_of(read_table(path, identity, READ)[0])) is not None:
+        if (tested := right_answers(read_table(path, identity, READ)[0])) is not None:
             found[dataset, model, defense] = tested
     return found
 

@@ -19,7 +19,7 @@ from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.engines import ENGINES, files_of
 from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
-from dp_leakage.metrics.people import ASKED, RIGHT, Tested, as_independent
+from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
 from dp_leakage.models.ensemble import Models
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
@@ -93,16 +93,15 @@ def main(
     noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
     by_class = groups is not None and mechanism is not None and holds_groups(mechanism.unit)
     n_groups = int(groups.max()) + 1 if groups is not None and by_class else None
-    right = _right(ensemble.to(used), x, y, arrays["target_nonmembers"])
-    whose = None if person is None else person[arrays["target_nonmembers"]]
-    sizes = {"n_train": len(units), "n_test": as_independent(right, whose), "n_groups": n_groups}
+    tested = _tested(ensemble.to(used), x, y, arrays["target_nonmembers"], person)
+    sizes = {"n_train": len(units), "n_test": as_independent(tested), "n_groups": n_groups}
     if person is not None:
         sizes["most_records"] = int(units.max())
     # The only tensors that may be shared, see ``dp_leakage.share``.
     shared = sorted(ensemble.parameters)
     stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, device=used, parameters=shared)
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
-    write_table(history, with_answers(_columns(epochs), Tested.of(right, whose)), stamp)
+    write_table(history, with_answers(_columns(epochs), tested), stamp)
     write_json(
         timing,
         {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": used},
@@ -123,7 +122,7 @@ def _write_answers(settings: Json, data: Dataset, found: Answers, models: Path, 
     sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(rows)}
     stamp = provenance(settings, **sizes, n_groups=None, blocks=None)
     write_tensors(models, found.tensors(), stamp)
-    write_table(history, with_answers(history_of(found, data), Tested.of(found.correct(data.y)[:, rows])), stamp)
+    write_table(history, with_answers(history_of(found, data), RightAnswers.of(found.correct(data.y)[:, rows])), stamp)
 
 
 def _cell(settings: Json) -> str:
@@ -131,14 +130,16 @@ def _cell(settings: Json) -> str:
     return f"{cell} ({settings['role']} models)"
 
 
-def _right(models: Models, x: torch.Tensor, y: torch.Tensor, rows: np.ndarray) -> np.ndarray:
-    """Which of these rows each of K models has right, bool (K, n)."""
+def _tested(
+    models: Models, x: torch.Tensor, y: torch.Tensor, rows: np.ndarray, person: np.ndarray | None
+) -> RightAnswers:
+    """How often each model is right on these rows, as many as persons have."""
     asked, true = x[torch.from_numpy(rows)].to(models.device), y[torch.from_numpy(rows)]
     named = [models.logits(asked, [model])[0].argmax(1).cpu() for model in range(models.size)]
-    return (torch.stack(named) == true).numpy()
+    return RightAnswers.of((torch.stack(named) == true).numpy(), None if person is None else person[rows])
 
 
-def with_answers(columns: dict[str, list[Any]], tested: Tested) -> dict[str, list[Any]]:
+def with_answers(columns: dict[str, list[Any]], tested: RightAnswers) -> dict[str, list[Any]]:
     """The columns of a history, one row per model and epoch, and the right answers after the last epoch (`RIGHT`)."""
     last = max(columns["epoch"])
     final = [epoch == last for epoch in columns["epoch"]]
