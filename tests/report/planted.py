@@ -19,7 +19,7 @@ from dp_leakage.metrics import measure_membership, measure_strongest, measure_tr
 from dp_leakage.metrics.coin_audit import measure_coins
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.paired import right_answers
-from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers
+from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
 from dp_leakage.metrics.rows import completed, row, tidy
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.accounting.tradeoff import TradeOff, gaussian
@@ -75,6 +75,7 @@ class World(NamedTuple):
         leaking: the share of records that leak.
         repeats, n: models and records, of which about half are members of each.
         n_test: new records on which accuracy is measured.
+        per_person: how many of these new records belong to each person, and are equally hard.
         of_model: the share of the variance of what is right that belongs to a model.
         by_coins: whether coins put records in and out; else the members are fixed.
         digits: to which scores are rounded, which makes ties; None: not at all.
@@ -91,6 +92,7 @@ class World(NamedTuple):
     repeats: int = 6
     n: int = 200
     n_test: int = 500
+    per_person: int = 1
     of_model: float = 0.0025
     by_coins: bool = True
     digits: int | None = None
@@ -154,7 +156,7 @@ def draw(world: World, rng: np.random.Generator) -> Study:
     if not world.by_coins:
         member[:] = rng.permutation(np.arange(n) % 2 == 0)
     leaks = rng.random(n) < world.leaking
-    hard = rng.normal(size=world.n_test)
+    hard = np.repeat(rng.normal(size=world.n_test // world.per_person), world.per_person)
     owns = {cell.key: [_own(world, rng) for _ in cell.shifts] for cell in world.cells}
     scores = {cell.key: _scores(world, cell, owns[cell.key], member, leaks, rng) for cell in world.cells}
     histories = {cell.key: _history(world, cell, hard, rng) for cell in world.cells}
@@ -196,7 +198,8 @@ def _history(world: World, cell: Cell, hard: np.ndarray, rng: np.random.Generato
     """Accuracies of the models on the same new records, of which some are harder than others."""
     own = np.sqrt(world.of_model) * rng.normal(size=(world.repeats, 1))
     chance = np.sqrt(1 - OWN - world.of_model) * rng.normal(size=(world.repeats, world.n_test))
-    tested = RightAnswers.of(np.sqrt(OWN) * hard + own + chance < ndtri(cell.accuracy))
+    person = np.arange(world.n_test) // world.per_person
+    tested = RightAnswers.of(np.sqrt(OWN) * hard + own + chance < ndtri(cell.accuracy), person)
     accuracies = dict.fromkeys(("train_accuracy", "test_accuracy"), tested.accuracies)
     answers = {RIGHT: list(tested.right), ASKED: [tested.asked] * world.repeats}
     return pd.DataFrame({"repeat": range(world.repeats), "epoch": 1} | accuracies | answers)
@@ -207,7 +210,8 @@ def _metrics(
 ) -> pd.DataFrame:
     """All rows of a cell, as measured/ATTACK, strongest, coins and training give them."""
     twin = histories.get((cell.model, "none"))
-    rows = measure_training(histories[cell.key], twin, n_train=world.n_test, n_test=world.n_test)
+    n_test = as_independent(right_answers(histories[cell.key]))
+    rows = measure_training(histories[cell.key], twin, n_train=n_test, n_test=n_test)
     for attack, frame in scores.items():
         rows += measure_membership(frame, attack, repeats=False)
     rows += measure_strongest(scores)
@@ -415,4 +419,5 @@ WORLDS = {
         (Cell((1.5,)), Cell((1.5,), 0.79, mu=0.2), Cell((2.0,), 0.78, mu=0.1)), n_test=2000, by_coins=False
     ),
     "only proofs count": World(ladder(0.3), acceptable=Acceptable(risk="proven")),
+    "people with several new records": World(ladder(0.5), n_test=600, per_person=6, repeats=4),
 }
