@@ -213,6 +213,7 @@ class Run:
         report.main(
             report_settings(study),
             metrics,
+            [study.path(paths.HISTORY, cell) for cell in study.cells.values()],
             [study.path(paths.DATA, dataset="digits")],
             exposed_scores(study),
             [],
@@ -277,6 +278,7 @@ READ = {
     "figure_of_scores": [f"{TARGET}/attack/yeom.parquet", f"{TARGET}/measured/proven.parquet"],
     "report": [
         f"{TARGET}/metrics.parquet",
+        f"{TARGET}/training.parquet",
         f"{ROOT}/digits/data.npz",
     ],
 }

@@ -381,6 +381,9 @@ def test_the_report_names_the_identity_of_everything_that_it_reads(quickstart):
         for attack in ("yeom", "shokri", "lira_online")
     ]
     assert settings["scores"] == scored
+    assert settings["histories"] == [
+        [*cell.key.split("/"), identity(train_settings(quickstart, cell))] for cell in quickstart.cells.values()
+    ]
     assert len(exposed_scores(quickstart)) == len(scored)
 
 
