@@ -486,7 +486,8 @@ def test_all_that_a_thousand_studies_claim_is_true():
 
 
 def test_comparing_record_by_record_narrows_every_loss_and_moves_none():
-    for name in ("weak", "one model", "models alike"):
+    """Where few trainings decide how wide an interval is (four, in "models alike"), it hardly matters."""
+    for name in ("weak", "one model", "people with several new records", "accurate and protected"):
         study = draw(WORLDS[name], np.random.default_rng(0))
         paired, alone = (
             answers(study.metrics, study.world.acceptable, tested=tested)[0].settings for tested in (study.tested, {})
