@@ -22,7 +22,11 @@ def test_the_files_are_those_of_the_contract(finished):
     assert len(np.unique(np.concatenate(roles))) == sum(map(len, roles))
     assert all(len(tensor) == 2 for tensor in load_file(cell / "target.safetensors").values())
     training = pd.read_parquet(cell / "training.parquet")
-    assert list(training.columns) == ["repeat", "epoch", "loss", "train_accuracy", "test_accuracy"]
+    assert list(training.columns) == ["repeat", "epoch", "loss", "train_accuracy", "test_accuracy", "right", "asked"]
+    last = training[training["epoch"] == training["epoch"].max()]
+    assert training["right"].notna().sum() == len(last)
+    assert [right.mean() for right in last["right"]] == pytest.approx(last["test_accuracy"])
+    assert all(len(asked) == len(data["target_nonmembers"]) and (asked == 1).all() for asked in last["asked"])
     scores = pd.read_parquet(cell / "attack" / "yeom.parquet")
     assert {"repeat", "record", "member", "score", "flagged"} <= set(scores.columns)
     assert set(scores["record"]) == set(data["target_members"]) | set(data["target_nonmembers"])
