@@ -75,11 +75,14 @@ def test_no_records_know_nothing():
     assert mean_of_fractions(np.array([]))[1:] == (0.0, 1.0)
 
 
-def test_ratio_equals_fieller_for_symmetric_intervals():
-    a, sa, b, sb = 0.3, 0.02, 0.5, 0.03
-    estimate = ratio(Estimate(a, a - Z * sa, a + Z * sa), Estimate(b, b - Z * sb, b + Z * sb))
-    # Fieller: the ratios r with (a − r b)² = z² (sa² + r² sb²)
-    roots = np.sort(np.roots([b**2 - Z**2 * sb**2, -2 * a * b, a**2 - Z**2 * sa**2]))
+@pytest.mark.parametrize("a", [0.3, 0.01, -0.2])
+@pytest.mark.parametrize("correlation", [0.0, 0.6, -0.9])
+def test_ratio_equals_fieller_for_symmetric_intervals(a, correlation):
+    sa, b, sb = 0.02, 0.5, 0.03
+    estimate = ratio(Estimate(a, a - Z * sa, a + Z * sa), Estimate(b, b - Z * sb, b + Z * sb), correlation)
+    # Fieller: the ratios r with (a − r b)² = z² (sa² + r² sb² − 2 r · correlation · sa sb)
+    linear = -2 * (a * b - Z**2 * correlation * sa * sb)
+    roots = np.sort(np.roots([b**2 - Z**2 * sb**2, linear, a**2 - Z**2 * sa**2]))
     assert estimate[1:] == pytest.approx(tuple(roots), rel=1e-12)
 
 

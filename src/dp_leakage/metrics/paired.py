@@ -22,8 +22,6 @@ from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, alike, covaria
 from dp_leakage.metrics.simultaneous import half_width, level_of
 
 Spread: TypeAlias = Sequence[tuple[float, int]]  # parts of a variance, each with its degrees of freedom
-
-
 READ = ("repeat", RIGHT, ASKED)  # columns of a training's history that `right_answers` reads
 
 
