@@ -331,7 +331,11 @@ def measure_training(
 
 
 def _losses(history: pd.DataFrame, baseline: pd.DataFrame, n_test: int) -> list[dict]:
-    """Rows accuracy_loss."""
+    """Rows accuracy_loss. The baseline itself loses nothing on average, for sure."""
+    if history is baseline:
+        mean = float(_final(baseline, "test_accuracy").mean())
+        lost = lambda a: Estimate(*[float(1 - a.mean() / mean) if mean > 0 else float("nan")] * 3)  # noqa: E731
+        return _each_and_all("accuracy_loss", {}, lost, _final(history, "test_accuracy")[:, None])
     own, base = right_answers(history), right_answers(baseline)
     if own is not None and base is not None and pairs(own, base):
         return _each_and_all("accuracy_loss", {}, lambda right: paired_loss(own._replace(right=right), base), own.right)

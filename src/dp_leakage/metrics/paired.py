@@ -7,7 +7,8 @@ second has right. The intervals of these two shares give its interval (MOVER, Zo
 right, which a correlation of the two accuracies (Newcombe 1998, *Improved confidence intervals for the difference
 between binomial proportions based on paired data*) is not.
 
-The models' trainings are independent, so their spreads are added and nothing of them cancels.
+The models' trainings count as independent, so their spreads are added and nothing of them cancels. That errs on the
+safe side where the same repeat of both trains on the same records (design ``coins``).
 """
 
 from collections.abc import Sequence

@@ -71,6 +71,7 @@ class Setting:
         proven: the most that any attack could reach; None if nothing is proven.
         tuned: how its learning rate was found; None if it was given.
         accuracy_held, loss_held, advantage_held: intervals that hold for all private settings tried at once.
+        beats: whether it is better than guessing the class.
         keeps: whether the accuracy loss is acceptable and the model better than guessing.
         protects: whether the risk is acceptable.
         by_proof: whether that is proven.
@@ -97,6 +98,7 @@ class Setting:
     accuracy_held: Estimate
     loss_held: Estimate
     advantage_held: Estimate | None
+    beats: Is
     keeps: Is
     protects: Is
     by_proof: bool
@@ -163,6 +165,7 @@ def answers(
     aware: bool = True,
     elsewhere: Collection[str] = (),
     tested: Mapping[Key, RightAnswers] | None = None,
+    constant: Mapping[str, RightAnswers] | None = None,
 ) -> list[Answer]:
     """One answer per data set whose accuracy was measured, in their order.
 
@@ -175,12 +178,19 @@ def answers(
         elsewhere: models that were trained elsewhere.
         tested: the cells' right answers on new records, the same of all cells of a data set. Accuracies of cells
             without them count as independent, so that losses have wider intervals.
+        constant: data set → the right answers of guessing on these records, if that names one class always.
     """
-    limits, known, right = acceptable or Acceptable(), guessing or {}, tested or {}
+    limits, known, right, named = acceptable or Acceptable(), guessing or {}, tested or {}, constant or {}
     frame = chosen(metrics, {})
     found = [
         _answer(
-            part, metrics[metrics["dataset"] == dataset], limits, float(known.get(str(dataset), np.nan)), aware, right
+            part,
+            metrics[metrics["dataset"] == dataset],
+            limits,
+            float(known.get(str(dataset), np.nan)),
+            aware,
+            right,
+            named.get(str(dataset)),
         )
         for dataset, part in frame.groupby("dataset", sort=False)
         if (part["metric"] == "test_accuracy").any()
@@ -211,6 +221,7 @@ def _answer(
     guessing: float,
     aware: bool,
     tested: Mapping[Key, RightAnswers],
+    constant: RightAnswers | None,
 ) -> Answer:
     """The answer from rows over all repeats, and from those of single ones too."""
     accuracy = in_order(frame[(frame["metric"] == "test_accuracy") & frame["value"].notna()])
@@ -232,6 +243,7 @@ def _answer(
         cells,
         repeats,
         tested,
+        constant,
         leaks(frame),
         undefended,
         accounted,
@@ -245,8 +257,10 @@ def _answer(
     settings = _with_front([judge.setting(row) for _, row in accuracy.iterrows()])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
     kind, told = _choose([one for one in settings if one.private and not one.refuted], acceptable)
-    if best is not None and simultaneous(best.accuracy, len(undefended), (0.0, 1.0)).low <= guessing:
-        kind, told = "guessing", []
+    if best is not None:
+        held = simultaneous(best.accuracy, len(undefended), (0.0, 1.0))
+        if judge.beats((best.dataset, best.model, best.defense), held, len(undefended)) != "yes":
+            kind, told = "guessing", []
     dataset = str(frame["dataset"].iloc[0])
     return Answer(dataset, kind, best, tuple(settings), tuple(told), tried, comparisons, guessing, acceptable)
 
@@ -258,6 +272,7 @@ class _Judge:
     cells: Mapping[Key, pd.DataFrame]
     repeats: Mapping[Key, pd.DataFrame]
     tested: Mapping[Key, RightAnswers]
+    constant: RightAnswers | None
     leaks: Mapping[Key, Leak]
     undefended: pd.DataFrame
     accounted: pd.DataFrame
@@ -276,13 +291,14 @@ class _Judge:
         loss, loss_held = self._loss(key, accuracy), self._loss(key, held, self.comparisons)
         leak_held = None
         if found is not None:
-            leak_held = self._held(key, "reached_advantage", found.advantage, (-1.0, 1.0), STRONGEST)
+            leak_held = self._strongest_held(key, found.advantage)
         beaten = proven if proven and leak_held and leak_held.low > proven.advantage else None
         refuted = key in self.refuted or beaten is not None
         proven = None if refuted else proven
         by_proof = proven is not None and proven.advantage <= self.acceptable.advantage
         told = self.accounted.loc[key] if row["private"] else None
         twin = own[own["metric"] == "accuracy_loss"]
+        beats = self.beats(key, held, self.comparisons)
         return Setting(
             *key,
             row=row,
@@ -300,7 +316,8 @@ class _Judge:
             accuracy_held=held,
             loss_held=loss_held,
             advantage_held=leak_held,
-            keeps=self._keeps(held, loss_held),
+            beats=beats,
+            keeps=self._keeps(loss_held, beats),
             protects="no" if refuted else self._protects(leak_held, by_proof),
             by_proof=by_proof,
             refuted=refuted,
@@ -315,6 +332,30 @@ class _Judge:
             return simultaneous(estimate, self.comparisons, limits)
         rows = rows[(rows["metric"] == metric) & (rows["attack"] == attack)]
         return simultaneous(estimate, self.comparisons, limits, rows["value"].to_numpy())
+
+    def _strongest_held(self, key: Key, advantage: Estimate) -> Estimate:
+        """The strongest attack's advantage, with an upper end not below that of any attack by itself."""
+        rows = self.cells[key]
+        alone = rows[(rows["metric"] == "reached_advantage") & (rows["attack"] != STRONGEST) & rows["value"].notna()]
+        held, limits = self._held(key, "reached_advantage", advantage, (-1.0, 1.0), STRONGEST), (-1.0, 1.0)
+        highs = [
+            self._held(key, "reached_advantage", _of(row), limits, row["attack"]).high for _, row in alone.iterrows()
+        ]
+        return held._replace(high=max(held.high, *highs)) if highs else held
+
+    def beats(self, key: Key, accuracy: Estimate, comparisons: int) -> Is:
+        """Whether a model is better than guessing, by an interval of so many that hold together.
+
+        A guess that names one class always is compared with it record by record; ``accuracy`` then does not count.
+        """
+        own, low, high = self.tested.get(key), accuracy.low - self.guessing, accuracy.high - self.guessing
+        if own is not None and self.constant is not None and pairs(self.constant, own):
+            if not own.right.any():
+                return "no"
+            _, low, high = paired_loss(self.constant, own, comparisons)  # of guessing, against the model
+        if not low <= 0:
+            return "yes"  # also where guessing is not known
+        return "no" if high <= 0 else "open"
 
     def _loss(self, key: Key, accuracy: Estimate, comparisons: int = 1) -> Estimate:
         """Lost against the best undefended model, with an interval of so many that hold together.
@@ -337,11 +378,10 @@ class _Judge:
             return paired_loss(own, theirs, comparisons)
         return unpaired_loss(accuracy, simultaneous(_of(row), comparisons, (0.0, 1.0)))
 
-    def _keeps(self, accuracy: Estimate, loss: Estimate) -> Is:
-        if loss.low > self.acceptable.accuracy_loss or accuracy.high <= self.guessing:
+    def _keeps(self, loss: Estimate, beats: Is) -> Is:
+        if loss.low > self.acceptable.accuracy_loss or beats == "no":
             return "no"
-        better = not accuracy.low <= self.guessing  # also where guessing is not known
-        return "yes" if loss.high <= self.acceptable.accuracy_loss and better else "open"
+        return "yes" if loss.high <= self.acceptable.accuracy_loss and beats == "yes" else "open"
 
     def _protects(self, advantage: Estimate | None, by_proof: bool) -> Is:
         if advantage is not None and advantage.low > self.acceptable.advantage:
@@ -368,8 +408,10 @@ def _with_front(settings: list[Setting]) -> list[Setting]:
 
 # ---------------------------------------------------------------------- choosing
 def _choose(private: list[Setting], limits: Acceptable) -> tuple[Kind, list[Setting]]:
-    """The kind of answer, and the settings that it is about; of undecided ones, those that were measured within the
-    limits come first.
+    """The kind of answer, and the settings that it is about.
+
+    Of undecided ones, those come first that were measured within the limits, or are within them by proof, and then
+    those that surely beat guessing.
     """
     if not private:
         return "untried", []
@@ -378,8 +420,12 @@ def _choose(private: list[Setting], limits: Acceptable) -> tuple[Kind, list[Sett
         return "both", [_safest(sure)]
     may = [one for one in private if "no" not in (one.keeps, one.protects)]
     if may:
-        within = [one for one in may if one.loss.value <= limits.accuracy_loss and one.advantage <= limits.advantage]
-        return "open", [_safest(within or may)]
+        within = [
+            one
+            for one in may
+            if one.loss.value <= limits.accuracy_loss and (one.by_proof or one.advantage <= limits.advantage)
+        ]
+        return "open", [_safest(_first(within or may, "beats"))]
     keeping = _first([one for one in private if one.keeps != "no"], "keeps")
     protecting = _first([one for one in private if one.protects != "no"], "protects")
     told = [_safest(keeping)] if keeping else []
@@ -397,13 +443,13 @@ def _first(settings: list[Setting], condition: str) -> list[Setting]:
 
 
 def _safest(settings: list[Setting]) -> Setting:
-    """The one with the smallest proven limit; of equal ones the most accurate of those not surely leakier than the one
-    that leaks least.
+    """The one with the smallest proven limit; of equal ones that a proof protects the most accurate, of others the most
+    accurate of those not surely leakier than the one that leaks least.
     """
     limit = min(one.limit for one in settings)
     alike = [one for one in settings if one.limit <= limit]
     least = min(alike, key=lambda one: one.advantage)
-    if least.leak is None:
+    if least.leak is None or all(one.by_proof for one in alike):
         return _most_accurate(alike)
     ceiling = least.leak.advantage.high
     tied = [one for one in alike if one.leak is not None and one.leak.advantage.low <= ceiling]

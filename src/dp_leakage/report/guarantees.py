@@ -109,7 +109,7 @@ def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling) -> str:
         )
     return (
         f"Example: an attacker wrongly accuses {people} people who were not in the training data. Of ten people whom "
-        f"the strongest attack accuses, this many were members: {'. Or, '.join(lines)}."
+        f"the attack that is strongest at that rate accuses, this many were members: {'. Or, '.join(lines)}."
     )
 
 

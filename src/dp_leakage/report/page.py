@@ -72,9 +72,14 @@ def _of_attacks(metrics: pd.DataFrame) -> dict[str, dict[str, str]]:
 
 
 def _answers(context: ReportContext) -> list[Answer]:
-    guessing = {data.name: data.guessing for data in context.data}
     return answers(
-        context.metrics, context.acceptable, guessing, context.aware, context.elsewhere.models, context.tested
+        context.metrics,
+        context.acceptable,
+        {data.name: data.guessing for data in context.data},
+        context.aware,
+        context.elsewhere.models,
+        context.tested,
+        {data.name: data.constant for data in context.data if data.constant is not None},
     )
 
 

@@ -113,7 +113,7 @@ def _undecided(answer: Answer, one: Setting) -> str:
     """What could decide it, and which of its numbers is above the limit as measured, though not surely."""
     limits, could = answer.acceptable, "records, repeats or attacks could decide"
     above = ["loss"] if one.loss.value > limits.accuracy_loss else []
-    above += ["advantage"] if one.leak is not None and one.advantage > limits.advantage else []
+    above += ["advantage"] if one.leak is not None and not one.by_proof and one.advantage > limits.advantage else []
     if not above:
         return f"More {could} it."
     exceeds = "exceed the limits" if above[1:] else "exceeds the limit"
@@ -201,7 +201,7 @@ def _cell(one: Setting, tell: Telling) -> str:
 
 def _use(answer: Answer, one: Setting, tell: Telling, whole: str = BEST) -> str:
     """``loses 6.1 % of the best undefended accuracy``, that it is above that, or that it only guesses."""
-    guesses = one.accuracy_held.low <= answer.guessing
+    guesses = one.beats != "yes"
     if np.isfinite(one.loss.value) and (not guesses or one.loss.value > answer.acceptable.accuracy_loss):
         lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(abs(one.loss.value)), one, answer.comparisons)
         use = f"loses {lost} of {whole}" if _share(one.loss.value)[0] != "−" else f"is {lost} above {whole}"
@@ -226,7 +226,7 @@ def _risk(one: Setting, tell: Telling) -> str:
         **_strongest(one.leak),
         **_where(one),
     )
-    chance = ", which chance alone could explain" if one.leak.advantage.low <= 0 else ""
+    chance = ", which chance alone could explain" if one.advantage_held.low <= 0 else ""
     return f"the strongest attack's advantage is {reached}{chance}"
 
 
@@ -407,7 +407,10 @@ def _identified(leak: Leak, tell: Telling) -> str:
     for fpr, tpr in leak.tprs.items():
         share = tell.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr)
         shares.append(f"{share} of the members at {tell('fpr', fpr, f'{100 * fpr:g}')} % false positives")
-    return f" It identifies {' and '.join(shares)}." if shares else ""
+    which = (
+        "It" if leak.tried == 1 else "The attack that is strongest at " + ("each" if shares[1:] else "that") + " rate"
+    )
+    return f" {which} identifies {' and '.join(shares)}." if shares else ""
 
 
 def _twin(one: Setting, twin: Setting | None, tell: Telling) -> str:

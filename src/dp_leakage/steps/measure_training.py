@@ -37,7 +37,7 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     ``proven`` holds the ROC that no attack can exceed (`privacy.rates`), and no rows if nothing is proven.
     """
     history, made = read_table(training, settings["training"])
-    reference, _ = read_table(baseline, settings["baseline"])
+    reference = history if baseline == training else read_table(baseline, settings["baseline"])[0]
     rows = measure_training(history, reference, n_train=settings["columns"]["n_members"], n_test=made["n_test"])
     rows += _tuned(made)
     mechanism = _mechanism(training, made)

@@ -58,8 +58,9 @@ def main(
     acceptable = Acceptable(**spec.get("acceptable", {}))
     elsewhere = _elsewhere(spec, compared, settings["compared"])
     guessed = {fact.name: fact.guessing for fact in facts}
+    constant = {fact.name: fact.constant for fact in facts if fact.constant is not None}
     tested = _tested(histories, settings["histories"])
-    shown = singled_out(answers(measured, acceptable, guessed, settings["aware"], elsewhere.models, tested))
+    shown = singled_out(answers(measured, acceptable, guessed, settings["aware"], elsewhere.models, tested, constant))
     context = ReportContext(
         study=settings["study"],
         title=spec["title"],
@@ -154,6 +155,9 @@ def _files_of(figure: str, files: list[Path]) -> dict[str, Path]:
 def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
     arrays, made = read_arrays(path, identity)
     source = spec["datasets"][name]["source"]
+    members, rows = arrays["y"][arrays[trained_role(arrays)]], arrays["target_nonmembers"]
+    named = constant_answers(members, arrays["y"][rows])
+    owners = arrays["person"][rows] if "person" in arrays else None
     return DataFacts(
         name=name,
         source=source if isinstance(source, str) else _words(source),
@@ -161,7 +165,8 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         roles={role: len(rows) for role, rows in arrays.items() if role in ROLES},
         features=" × ".join(map(str, arrays["x"].shape[1:])) + (" numbers" if arrays["x"].ndim == 2 else " pixels"),
         classes=len(np.unique(arrays["y"])),
-        guessing=guessing(arrays["y"][arrays[trained_role(arrays)]], arrays["y"][arrays["target_nonmembers"]]),
+        guessing=guessing(members, arrays["y"][rows]),
+        constant=None if named is None else RightAnswers.of(named[None], owners),
         warnings=tuple(remark for remark in made["remarks"] if not is_harmless(remark)),
         notes=(*made["notes"], *filter(is_harmless, made["remarks"])),
         persons=len(np.unique(arrays["person"][arrays[trained_role(arrays)]])) if "person" in arrays else None,
@@ -187,7 +192,20 @@ def guessing(members: np.ndarray, others: np.ndarray) -> float:
     """The accuracy on the others' classes, (n,), of always naming the members' most frequent class, or of any class by
     chance if that is more.
     """
-    return max(float((others == np.bincount(members).argmax()).mean()), 1 / len(np.unique(members)))
+    return max(float(_named(members, others).mean()), 1 / len(np.unique(members)))
+
+
+def constant_answers(members: np.ndarray, others: np.ndarray) -> np.ndarray | None:
+    """Whether always naming the members' most frequent class is right on each of the others, bool (n,).
+
+    None where `guessing` is naming any class by chance.
+    """
+    named = _named(members, others)
+    return named if float(named.mean()) > 1 / len(np.unique(members)) else None
+
+
+def _named(members: np.ndarray, others: np.ndarray) -> np.ndarray:
+    return np.asarray(others == np.bincount(members).argmax())
 
 
 def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[Cell]) -> pd.DataFrame | None:
