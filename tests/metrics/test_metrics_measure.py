@@ -186,6 +186,13 @@ def test_accuracy_loss_is_relative_to_the_mean_baseline_accuracy():
     assert rows.loc[("accuracy_loss", "", "all"), "value"] == pytest.approx(1 - 0.35 / 0.6)
 
 
+def test_a_baseline_loses_exactly_nothing_against_itself():
+    own = history(0.5, 0.7)
+    rows = table(measure_training(own, own, n_train=1000, n_test=500))
+    assert tuple(rows.loc[("accuracy_loss", "", "all")]) == (0.0, 0.0, 0.0)
+    assert rows.loc[("accuracy_loss", "", "0"), "value"] == pytest.approx(1 - 0.5 / 0.6)
+
+
 def test_accuracy_loss_covers_the_truth():
     """Accuracies of 5 and 5 trainings on the same records; 0.93 is undercut once in 500 runs at 0.95."""
     rng = np.random.default_rng(5)

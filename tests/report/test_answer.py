@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.intervals import Estimate, wilson
+from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.rows import NUMBERS, QUALIFIERS
+from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.report import Acceptable, Answer, Setting, answers, claims_of, most_exposed, singled_out, tables
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.guarantees import Proven, proven_words, risk_words
@@ -277,6 +279,63 @@ def test_the_choice_among_many_settings_is_paid_for_by_wider_intervals() -> None
     among = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *lucky, *others]))[0]
     assert (alone.kind, among.kind) == ("both", "open")
     assert (alone.told[0].defense, among.told[0].defense) == ("gaussian-rdp-eps=10",) * 2
+
+
+def test_the_strongest_attack_is_held_to_reach_as_far_as_each_attack_by_itself() -> None:
+    """It is the largest number less the luck of the choice, so that its interval is lopsided; the far end was kept."""
+    rows = [row for k in range(8) for row in cell("a", "rdp", 1 + k, (0.02, 0.01, 0.03), (0.0, 0.0, 0.0), 1.0)]
+    wide = {"yeom": (0.02, -0.05, 0.09), "lira": (0.0, -0.018, 0.02), "strongest": (-0.002, -0.018, 0.09)}
+    for row in rows:
+        if row["metric"] == "reached_advantage":
+            row.update(zip(NUMBERS, wide[row["attack"]], strict=True))
+    (answer,) = answers(pd.DataFrame([*cell("a", "", 0, *BEST), *rows]))
+    alone = simultaneous(Estimate(*wide["yeom"]), 8, (-1.0, 1.0))
+    assert alone.high > 0.1
+    for one in answer.settings:
+        if one.private:
+            assert one.advantage_held.high == pytest.approx(alone.high)
+            assert one.protects == "open"
+
+
+def test_guessing_is_compared_with_a_model_record_by_record() -> None:
+    """The model is right wherever naming one class is, and on 12 of 225 records more."""
+    rows = [*cell("a", "", 0, *BEST), *cell("a", "rdp", 1, (0.02, 0.01, 0.03), (0.0, -0.02, 0.02), 1.0)]
+    frame = pd.DataFrame(rows)
+    accuracy = frame["metric"] == "test_accuracy"
+    frame.loc[accuracy, list(NUMBERS)] = tuple(wilson(150 / 225, 225))
+    right = np.arange(225) < 150
+    constant = RightAnswers.of((right & (np.arange(225) >= 12))[None])
+    tested = {("d", "a", name): RightAnswers.of(right[None]) for name in ("none", "gaussian-rdp-eps=1")}
+    share = float(constant.accuracies[0])
+    assert wilson(150 / 225, 225).low < share < 150 / 225
+
+    def of_both(**given: object) -> Answer:
+        return answers(frame, None, {"d": share}, tested=tested, **given)[0]
+
+    assert of_both().kind == "guessing"
+    (private,) = [one for one in of_both(constant={"d": constant}).settings if one.private]
+    assert (of_both(constant={"d": constant}).kind, private.beats) == ("both", "yes")
+    same = answers(frame, None, {"d": 150 / 225}, tested=tested, constant={"d": tested["d", "a", "none"]})[0]
+    assert same.kind == "guessing"
+    assert {one.beats for one in same.settings} == {"open"}
+
+
+def test_a_setting_that_a_proof_protects_is_not_passed_over_for_what_was_measured() -> None:
+    """A model that is hardly better than guessing was named, since its attack measured .05 and not .106."""
+    proof = {"metric": "advantage_proven", "attack": "", "of": "", "source": "gaussian", "neighbors": "add_remove"}
+
+    def proven(model: str, loss: tuple, leak: tuple) -> list[dict]:
+        rows = cell(model, "rdp", 1, loss, leak, 0.9)
+        limits = [rows[-1] | proof | {"metric": what} | dict.fromkeys(NUMBERS, value)
+                  for what, value in (("advantage_proven", 0.097), ("mu", 0.25))]  # fmt: skip
+        return [*rows, *limits]
+
+    useless = proven("a", (0.198, 0.05, 0.3), (0.049, -0.01, 0.06))
+    good = proven("b", (0.071, -0.05, 0.18), (0.106, 0.065, 0.15))
+    rows = [*cell("a", "", 0, *BEST), *cell("b", "", 0, *BEST), *useless, *good]
+    answer, told = decided(pd.DataFrame(rows), advantage=0.1)
+    assert [one.model for one in answer.told] == ["b"]
+    assert told.endswith("More records, repeats or attacks could decide it.")
 
 
 def test_a_proof_protects_where_one_is_asked_for_and_a_measurement_does_not(frame: pd.DataFrame) -> None:
