@@ -226,7 +226,7 @@ def _risk(one: Setting, tell: Telling) -> str:
         **_strongest(one.leak),
         **_where(one),
     )
-    chance = ", which chance alone could explain" if one.advantage_held.low <= 0 else ""
+    chance = ", which chance alone could explain" if one.leak.advantage.low <= 0 else ""
     return f"the strongest attack's advantage is {reached}{chance}"
 
 
