@@ -55,8 +55,12 @@ def effective(person: np.ndarray) -> float:
 
     A share of all records varies no more than that of so many independent ones, however alike a person's records are.
     """
-    counts = np.bincount(np.unique(person, return_inverse=True)[1].reshape(-1))
-    return float(counts.sum() ** 2 / (counts**2).sum())
+    return effective_of(np.unique(person, return_counts=True)[1])
+
+
+def effective_of(counts: np.ndarray) -> float:
+    """The same from how many records each person has."""
+    return float(counts.sum() ** 2 / np.square(counts, dtype=float).sum())
 
 
 def likely_persons(frame: "pd.DataFrame", beside: Collection[str], most_categories: int) -> tuple[tuple[str, int], ...]:

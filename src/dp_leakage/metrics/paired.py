@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri, stdtrit
 
+from dp_leakage.data.persons import effective_of
 from dp_leakage.metrics.intervals import Estimate, difference, freedom_of, ratio, widen, wilson
-from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, alike, covariance
+from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, covariance
 from dp_leakage.metrics.simultaneous import half_width, level_of
 
 Spread: TypeAlias = Sequence[tuple[float, int]]  # parts of a variance, each with its degrees of freedom
@@ -77,7 +78,7 @@ def _as_independent(shares: np.ndarray, variances: np.ndarray, asked: np.ndarray
 
     A share without variance counts as many as the last one, but no more than the records and no less than alike people.
     """
-    spread, fewest = shares * (1 - shares), alike(asked)
+    spread, fewest = shares * (1 - shares), effective_of(asked)
     last = float(spread[-1] / variances[-1]) if variances[-1] > 0 else fewest
     least = max(min(last, float(asked.sum())), fewest)
     return np.divide(spread, variances, out=np.full(len(shares), least), where=variances > 0)
@@ -88,7 +89,7 @@ def _freedom(more: np.ndarray, asked: np.ndarray) -> float:
 
     Of single records the number alone counts: Wilson's interval knows how a share of them is distributed.
     """
-    most = max(alike(asked) - 1, 1.0)
+    most = max(effective_of(asked) - 1, 1.0)
     if asked.max() == 1:
         return most
     return min(most, freedom_of(more - asked * (more.sum() / asked.sum())))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from dp_leakage.data.persons import effective_of
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Z, wilson
 
 RIGHT, ASKED = "right", "asked"  # columns of a training's history, see `RightAnswers`
@@ -58,11 +59,6 @@ def over_people(right: np.ndarray, person: np.ndarray) -> Estimate:
     return wilson(float(right.mean()), as_independent(RightAnswers.of(right[None], person)))
 
 
-def alike(asked: np.ndarray) -> float:
-    """How many people with equally many records say as little as these if a person's records are alike (Kish 1965)."""
-    return float(asked.sum() ** 2 / np.square(asked, dtype=float).sum())
-
-
 def as_independent(answers: RightAnswers) -> float:
     """How many independent records know a share of right answers as well as these do (Korn & Graubard 1998).
 
@@ -71,7 +67,7 @@ def as_independent(answers: RightAnswers) -> float:
     than so many alike ones. Answers without variance count one for each of these. The number is one that suits each of
     several models.
     """
-    n, people, fewest = int(answers.asked.sum()), len(answers.asked), alike(answers.asked)
+    n, people, fewest = int(answers.asked.sum()), len(answers.asked), effective_of(answers.asked)
     if people in (1, n):
         return people
     share = answers.accuracies

@@ -6,7 +6,7 @@ from dp_leakage.report.answer import Acceptable, Answer, Setting, answers, singl
 from dp_leakage.report.claims import Claim, Number, as_json, headlines
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.exposed import most_exposed
-from dp_leakage.report.page import render, told
+from dp_leakage.report.page import answers_of, render, told
 from dp_leakage.report.words import claims_of
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "ReportFigure",
     "Setting",
     "answers",
+    "answers_of",
     "as_json",
     "claims_of",
     "headlines",

@@ -337,11 +337,13 @@ class _Judge:
         """The strongest attack's advantage, with an upper end not below that of any attack by itself."""
         rows = self.cells[key]
         alone = rows[(rows["metric"] == "reached_advantage") & (rows["attack"] != STRONGEST) & rows["value"].notna()]
-        held, limits = self._held(key, "reached_advantage", advantage, (-1.0, 1.0), STRONGEST), (-1.0, 1.0)
-        highs = [
-            self._held(key, "reached_advantage", _of(row), limits, row["attack"]).high for _, row in alone.iterrows()
-        ]
-        return held._replace(high=max(held.high, *highs)) if highs else held
+
+        def held(estimate: Estimate, attack: str) -> Estimate:
+            return self._held(key, "reached_advantage", estimate, (-1.0, 1.0), attack)
+
+        found = held(advantage, STRONGEST)
+        highs = [held(_of(row), row["attack"]).high for _, row in alone.iterrows()]
+        return found._replace(high=max([found.high, *highs]))
 
     def beats(self, key: Key, accuracy: Estimate, comparisons: int) -> Is:
         """Whether a model is better than guessing, by an interval of so many that hold together.

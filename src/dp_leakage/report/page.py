@@ -38,7 +38,7 @@ SHOWN_AS_TABLE = "members_exposed"  # the page shows the same numbers as a table
 
 def told(context: ReportContext) -> list[Claim]:
     """What the page says of the study's question, in the order of the page; ``claims.json`` has the same."""
-    return _told(context, _answers(context))
+    return _told(context, answers_of(context))
 
 
 def _told(context: ReportContext, answered: list[Answer]) -> list[Claim]:
@@ -71,7 +71,8 @@ def _of_attacks(metrics: pd.DataFrame) -> dict[str, dict[str, str]]:
     }
 
 
-def _answers(context: ReportContext) -> list[Answer]:
+def answers_of(context: ReportContext) -> list[Answer]:
+    """The answers of the page."""
     return answers(
         context.metrics,
         context.acceptable,
@@ -93,7 +94,7 @@ def render(context: ReportContext) -> str:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"words": name, "thousands": lambda value: f"{value:,}", "unbroken": unbroken}
-    answered = _answers(context)
+    answered = answers_of(context)
     found = _told(context, answered)
     elsewhere = bool(answered) and all(answer.kind == "elsewhere" for answer in answered)
     compared = elsewhere or any(one.leak and one.leak.tried > 1 for answer in answered for one in answer.settings)

@@ -407,9 +407,8 @@ def _identified(leak: Leak, tell: Telling) -> str:
     for fpr, tpr in leak.tprs.items():
         share = tell.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr)
         shares.append(f"{share} of the members at {tell('fpr', fpr, f'{100 * fpr:g}')} % false positives")
-    which = (
-        "It" if leak.tried == 1 else "The attack that is strongest at " + ("each" if shares[1:] else "that") + " rate"
-    )
+    rate = "each rate" if shares[1:] else "that rate"
+    which = "It" if leak.tried == 1 else f"The attack that is strongest at {rate}"
     return f" {which} identifies {' and '.join(shares)}." if shares else ""
 
 

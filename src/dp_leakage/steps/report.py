@@ -1,5 +1,6 @@
 """Writes the study's page: one self-contained HTML file."""
 
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeAlias
@@ -21,7 +22,7 @@ from dp_leakage.metrics.paired import READ, right_answers
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.resemblance import resemblance
 from dp_leakage.provenance.files import read_arrays, read_table, write_json, write_page
-from dp_leakage.report import Acceptable, answers, as_json, render, singled_out, told
+from dp_leakage.report import Acceptable, answers_of, as_json, render, singled_out, told
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import Elsewhere, Others
 from dp_leakage.report.exposed import described, most_exposed
@@ -55,12 +56,6 @@ def main(
     facts = tuple(
         _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
     )
-    acceptable = Acceptable(**spec.get("acceptable", {}))
-    elsewhere = _elsewhere(spec, compared, settings["compared"])
-    guessed = {fact.name: fact.guessing for fact in facts}
-    constant = {fact.name: fact.constant for fact in facts if fact.constant is not None}
-    tested = _tested(histories, settings["histories"])
-    shown = singled_out(answers(measured, acceptable, guessed, settings["aware"], elsewhere.models, tested, constant))
     context = ReportContext(
         study=settings["study"],
         title=spec["title"],
@@ -82,12 +77,13 @@ def main(
         scale=settings["study"].removeprefix(spec["study"]).lstrip("-") or "paper",
         choices=tuple(spec.get("choices", ())),
         versions={name: found for name in PACKAGES if (found := _version(name))},
-        exposed=_exposed(scores, settings["scores"], settings["spec"], shown),
         aware=settings["aware"],
-        acceptable=acceptable,
-        elsewhere=elsewhere,
-        tested=tested,
+        acceptable=Acceptable(**spec.get("acceptable", {})),
+        elsewhere=_elsewhere(spec, compared, settings["compared"]),
+        tested=_tested(histories, settings["histories"]),
     )
+    shown = singled_out(answers_of(context))
+    context = replace(context, exposed=_exposed(scores, settings["scores"], settings["spec"], shown))
     write_page(report, render(context))
     write_json(claims, as_json(context.study, context.title, context.scale, told(context)))
 
@@ -192,7 +188,8 @@ def guessing(members: np.ndarray, others: np.ndarray) -> float:
     """The accuracy on the others' classes, (n,), of always naming the members' most frequent class, or of any class by
     chance if that is more.
     """
-    return max(float(_named(members, others).mean()), 1 / len(np.unique(members)))
+    named = constant_answers(members, others)
+    return 1 / len(np.unique(members)) if named is None else float(named.mean())
 
 
 def constant_answers(members: np.ndarray, others: np.ndarray) -> np.ndarray | None:
@@ -200,12 +197,8 @@ def constant_answers(members: np.ndarray, others: np.ndarray) -> np.ndarray | No
 
     None where `guessing` is naming any class by chance.
     """
-    named = _named(members, others)
+    named = np.asarray(others == np.bincount(members).argmax())
     return named if float(named.mean()) > 1 / len(np.unique(members)) else None
-
-
-def _named(members: np.ndarray, others: np.ndarray) -> np.ndarray:
-    return np.asarray(others == np.bincount(members).argmax())
 
 
 def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[Cell]) -> pd.DataFrame | None:
