@@ -388,7 +388,28 @@ class TestTables:
             ("a,y\n1,1.5\n2,2\n", {}, ["column 'y'", "1.5", "whole numbers"]),
             ("a,y\n1,u\n,v\n", {}, ["column 'a'", "lacks 1 of 2", "record 1", "missing: impute"]),
             ("a,y\n1,u\n?,v\n", {}, ["column 'a'", "lacks 1 of 2"]),
+            (
+                "a,b,c,y\n1,,,u\n?,2,3,v\n",
+                {},
+                [
+                    "'a' lacks 1 of 2",
+                    "counted from 0; values are also missing in 'b', 'c'; fill",
+                    "the columns in drop",
+                ],
+            ),
+            (
+                "a,b,c,y\n1,,,u\n?,2,3,v\n",
+                {"drop": ["a", "c"]},
+                ["'b' lacks 1 of 2", "first in record 0, counted from 0; f"],
+            ),
+            (
+                f"{','.join(map(str, range(25)))},y\n{',' * 25}u\n{','.join('1' * 25)},v\n",
+                {},
+                ["'0' lacks 1 of 2", "missing in '1', '2', ", "'20', 4 more; fill"],
+            ),
             ("a,b,y\n1,,u\n2,,v\n", {"missing": "impute"}, ["column 'b'", "holds nothing", "drop"]),
+            ("a,b,y\n,,u\n2,,v\n", {}, ["column 'b' lacks 2 of 2", "; it holds nothing, so list it in drop"]),
+            ("a,b,c,y\n1,,,u\n2,,,v\n", {}, ["'b' lacks 2", "; columns 'b', 'c' hold nothing, so list them in drop"]),
             ("a,y\n1,u,7\n2,v\n", {}, ["t.csv", "more values than there are column names"]),
             (",".join(f"c{i}" for i in range(99)) + ",y\n", {"drop": ["c1000"]}, ["t.csv", "no records"]),
             ("a,y\n1,u\n2,v,7\n", {}, ["t.csv", "cannot be read"]),

@@ -103,8 +103,23 @@ def test_it_recommends_what_keeps_the_accuracy_and_protects_with_both_intervals(
     assert answer.kind == "both"
     assert told == (
         "On d, use ε = 1000 (DP-SGD, zCDP; a). It keeps the accuracy loss within 10 % and the strongest attack's "
-        "advantage within 0.2. Of 6 private settings tried, it is the best protected of those shown to do both."
+        "advantage within 0.2. Nothing is proven of attacks that were not tried. Of 6 private settings tried, it is "
+        "the best protected of those shown to do both."
     )
+
+
+@pytest.mark.parametrize(("limit", "said"), [(0.5, ""), (0.95, "Next to nothing"), (None, "Nothing")])
+def test_a_recommendation_says_where_attacks_alone_decide(limit: float | None, said: str) -> None:
+    """ε = 1000 was named as if it were a guarantee."""
+    rows = cell("a", "rdp", 1, (0.05, 0.04, 0.06), (0.0, -0.01, 0.01), 1.0)
+    if limit is not None:
+        proved = [("advantage_proven", {}, limit), ("mu", {}, 0.6), ("tpr_proven", {"fpr": 0.01}, 0.1)]
+        of_game = {"neighbors": "zero_out", "source": "divergence"}
+        rows += [rows[0] | {"metric": m, "value": v, "low": v, "high": v} | of_game | own for m, own, v in proved]
+    answer, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *rows]))
+    assert answer.kind == "both"
+    sentences = [sentence.partition(" is proven of attacks")[0] for sentence in told.split(". ")]
+    assert [one for one in sentences if one in ("Nothing", "Next to nothing")] == ([said] if said else [])
 
 
 def test_an_epsilon_that_does_not_hold_of_the_training_is_not_the_one_that_is_recommended() -> None:
@@ -147,8 +162,9 @@ def test_where_only_leaking_models_are_accurate_the_first_sentence_says_so() -> 
     assert answer.kind == "neither"
     assert told == (
         "On d, no budget tried gives both accuracy (loss within 10 %) and protection (advantage within "
-        "0.2). ε = 50 (DP-SGD, RDP; a) keeps accuracy but leaks: it is 1.0 % above the best undefended accuracy, and "
-        "the strongest attack's advantage is 0.646. ε = 1 (DP-SGD, RDP; a) protects, but loses 50.0 % of it."
+        "0.2). ε = 50 (DP-SGD, RDP; a) keeps accuracy but leaks: it loses no accuracy as measured, and the strongest "
+        "attack's advantage is 0.646. ε = 1 (DP-SGD, RDP; a) protects, but loses 50.0 % of the best undefended "
+        "accuracy."
     )
 
 
@@ -177,12 +193,16 @@ def test_an_undefended_model_loses_nothing_against_itself() -> None:
     assert 0 < one.loss.high < 0.05
 
 
-def test_a_model_that_is_more_accurate_than_the_undefended_ones_is_above_them() -> None:
-    """``loses −3.3 %`` it said."""
-    better = cell("a", "rdp", 10, (-0.033, -0.2, 0.2), (0.05, 0.0, 0.1), 9.2)
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [((-0.2, 0.2), "loses no accuracy as measured"), ((-0.05, -0.02), "is 3.3 % above the best undefended accuracy")],
+)
+def test_a_model_is_above_the_undefended_ones_only_if_chance_does_not_explain_it(ends: tuple, said: str) -> None:
+    """``loses −3.3 %`` it said, and then that it is above them, of a difference that chance made."""
+    better = cell("a", "rdp", 10, (-0.033, *ends), (0.2, 0.1, 0.3), 9.2)
     answer, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *better]))
     assert answer.kind == "open"
-    assert "it is 3.3 % above the best undefended accuracy" in told
+    assert f"it {said}, and the strongest attack" in told
 
 
 def test_epsilon_ranks_nothing_where_less_is_proven_for_other_neighbors() -> None:

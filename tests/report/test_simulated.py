@@ -234,8 +234,10 @@ def an_answer(study: Study, answer: Answer, claim: Claim) -> bool:
 def it_does_both(study: Study, claim: Claim) -> bool:
     (chosen,) = told(study, claim)
     number = [len(study.world.private)] if len(study.world.private) > 1 else []
-    proof = "any attacker's advantage" not in claim.words or 2 * ndtr(chosen.mu / 2) - 1 <= limit(study)
-    return keeps(study.world, chosen) and protects(study.world, chosen) and counts(claim) == number and proof
+    proven = 2 * ndtr(chosen.mu / 2) - 1 if chosen.mu and chosen.proves else 1.0
+    proof = "any attacker's advantage" not in claim.words or proven <= limit(study)
+    alone = ("is proven of attacks that were not tried" in claim.words) == (proven >= 0.9)
+    return keeps(study.world, chosen) and protects(study.world, chosen) and counts(claim) == number and proof and alone
 
 
 def limit(study: Study) -> float:

@@ -96,8 +96,15 @@ def _both(answer: Answer, tell: Telling) -> str:
     among = f"Of {tell.count(answer.tried)} private settings tried, it is the best protected of those shown to do both."
     return (
         f"use {_cell(chosen, tell)}. It keeps the accuracy loss within {_loss_limit(answer, tell)} and {whose} within "
-        f"{_risk_limit(answer, tell)}. {among if answer.tried > 1 else ''}".rstrip()
+        f"{_risk_limit(answer, tell)}. {_unknown(chosen)}{among if answer.tried > 1 else ''}".rstrip()
     )
+
+
+def _unknown(chosen: Setting) -> str:
+    """That attacks decide about it alone, where a proof says next to nothing."""
+    if chosen.limit < 1:
+        return ""
+    return f"{'Nothing' if chosen.proven is None else 'Next to nothing'} is proven of attacks that were not tried. "
 
 
 def _open(answer: Answer, tell: Telling) -> str:
@@ -200,16 +207,23 @@ def _cell(one: Setting, tell: Telling) -> str:
 
 
 def _use(answer: Answer, one: Setting, tell: Telling, whole: str = BEST) -> str:
-    """``loses 6.1 % of the best undefended accuracy``, that it is above that, or that it only guesses."""
+    """``loses 6.1 % of the best undefended accuracy``, that it loses none, or that it only guesses."""
     guesses = one.beats != "yes"
     if np.isfinite(one.loss.value) and (not guesses or one.loss.value > answer.acceptable.accuracy_loss):
-        lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(abs(one.loss.value)), one, answer.comparisons)
-        use = f"loses {lost} of {whole}" if _share(one.loss.value)[0] != "−" else f"is {lost} above {whole}"
-        but = " and is"
+        use, but = _lost(answer, one, tell, whole), " and is"
     else:
         right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
         use, but = f"is right on {right} of new records", ","
     return f"{use}{but} not shown to beat guessing ({_guessing_share(answer, tell)})" if guesses else use
+
+
+def _lost(answer: Answer, one: Setting, tell: Telling, whole: str) -> str:
+    """A gain counts as one only if chance does not explain it."""
+    gains = _share(one.loss.value)[0] == "−"
+    if gains and one.loss_held.high >= 0:
+        return "loses no accuracy as measured"
+    lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(abs(one.loss.value)), one, answer.comparisons)
+    return f"is {lost} above {whole}" if gains else f"loses {lost} of {whole}"
 
 
 def _risk(one: Setting, tell: Telling) -> str:

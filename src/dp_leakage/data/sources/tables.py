@@ -110,6 +110,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     y, class_names = _labels(frame[label], f"{path}: column {label!r}")
     given = trained_and_not(frame[spec["member"]].to_numpy(), str(path)) if "member" in spec else {}
     dropped = {*spec.get("drop", []), *(name for named in single.values() for name in named)}
+    _check_gaps(frame.drop(columns=list(dropped)), spec, path)
     columns: list[Any] = []
     names: list[str] = []
     sensitive: list[int] = []
@@ -121,7 +122,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
                 raise UserError(f"sensitive: {name!r} is also in drop, member, key or person; a column cannot be both")
             continue
         _check_values(frame[name], f"{path}: column {name!r}")
-        missing = _missing(frame[name], spec, path)
+        missing = frame[name].isna().to_numpy()
         column = frame[name].fillna(frame[name][~missing].iloc[0]) if missing.any() else frame[name]
         categorical, advice = name in spec.get("categorical", []), NAMES_OF_MODEL if is_existing(spec) else NAMES
         parts, categories = _encoded(column, categorical, f"{path}: column {name!r}", advice)
@@ -322,24 +323,35 @@ def _check_values(column: "pd.Series", where: str) -> None:
             raise UserError(f"{where} holds values of type {type(wrong).__name__}; valid are numbers and texts")
 
 
-def _missing(column: "pd.Series", spec: dict, path: Path) -> np.ndarray:
-    """bool (n,): the records without a value.
+def _check_gaps(features: "pd.DataFrame", spec: dict, path: Path) -> None:
+    """Refuses columns without any value, and without ``missing: impute`` those that lack some.
 
-    Raises:
-        UserError: there are some and they are not to be imputed, or no record has a value.
+    The sentence describes the first such column, and names the others.
     """
+    gaps = features.isna()
+    empty, gapped = ([str(name) for name in gaps.columns[found]] for found in (gaps.all(), gaps.any()))
+    if empty:
+        alone = "it holds nothing, so list it in drop"
+        words = f"columns {_listed(empty)} hold nothing, so list them in drop" if empty[1:] else alone
+        raise UserError(f"{_lacking(features[empty[0]], path)}; {words}")
+    if gapped and spec.get("missing", "refuse") == "refuse":
+        columns = "columns" if gapped[1:] else "column"
+        also = f"; values are also missing in {_listed(gapped[1:])}" if gapped[1:] else ""
+        where = f"{_lacking(features[gapped[0]], path)}{also}"
+        raise UserError(f"{where}; fill them, list the {columns} in drop, or set missing: impute")
+
+
+def _listed(names: list[str]) -> str:
+    unnamed = len(names) - MAX_SHOWN
+    return ", ".join([*map(repr, names[:MAX_SHOWN]), *([f"{unnamed} more"] if unnamed > 0 else [])])
+
+
+def _lacking(column: "pd.Series", path: Path) -> str:
     missing = column.isna().to_numpy()
-    if not missing.any():
-        return missing
-    where = (
+    return (
         f"{path}: column {column.name!r} lacks {missing.sum()} of {len(column)} values, first in record "
         f"{int(np.argmax(missing))}, counted from 0"
     )
-    if missing.all():
-        raise UserError(f"{where}; it holds nothing, so list it in drop")
-    if spec.get("missing", "refuse") == "refuse":
-        raise UserError(f"{where}; fill them, list the column in drop, or set missing: impute")
-    return missing
 
 
 def _encoded(
