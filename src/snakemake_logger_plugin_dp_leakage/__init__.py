@@ -26,7 +26,10 @@ from dp_leakage.jobs.progress import Progress, due
 # What Snakemake says of every run, and no reader needs.
 NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ", "Singularity containers: ", "Select jobs")
 # What it says beside its jobs that a reader needs: the run is ending early, or a job is tried again.
-NEWS = ("Terminating", "Shutting down", "Will exit", "Trying to restart")
+STOPS = "Terminating"  # on Ctrl-C
+NEWS = (STOPS, "Shutting down", "Will exit", "Trying to restart")
+# With which it ends a run that was stopped, too.
+FAILED_RUN = "WorkflowError:\nAt least one job did not complete successfully."
 
 # The command of a job that failed, which the file holds too. What it said follows, from its log.
 FAILED_COMMAND = "RuleException:\nCalledProcessError"
@@ -50,6 +53,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
         self.drawn = 0.0  # when the line was drawn last; 0 if none is there
         self.logs: dict[int, list[str]] = {}  # job that failed → its logs
         self.last = 0, 0.0  # jobs that were done at the last plain line, and when it was written
+        self.stopped = False  # by the user; jobs that end by that are no failures
         self.over = threading.Event()
         self.drawing = threading.RLock()
 
@@ -92,6 +96,8 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
 
     def _is_told(self, record: LogRecord) -> bool:
         if record.levelno >= WARNING:
+            if self.stopped and (get_event(record) == LogEvent.JOB_ERROR or record.getMessage().startswith(FAILED_RUN)):
+                return False
             return not record.getMessage().startswith(FAILED_COMMAND)
         if get_event(record) is not None or self.over.is_set():
             return False
@@ -99,6 +105,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
 
     def _note(self, record: Any, at: float) -> None:
         event = get_event(record)
+        self.stopped |= event is None and record.getMessage().startswith(STOPS)
         if event == LogEvent.RUN_INFO:
             self._begin({rule: count for rule, count in record.stats.items() if rule != "total"}, at)
         elif self.progress:
@@ -106,7 +113,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
                 self.progress.start(record.jobid, record.rule_name, record.rule_msg or "", at)
             elif event == LogEvent.JOB_FINISHED:
                 self.progress.finish(record.job_id, at)
-            elif event == LogEvent.JOB_ERROR:
+            elif event == LogEvent.JOB_ERROR and not self.stopped:
                 self.progress.fail(record.jobid)
                 self.logs[record.jobid] = record.log
             self._show(at)
@@ -165,16 +172,20 @@ def _without_command(record: LogRecord) -> LogRecord:
     return shorter
 
 
-def finish(manager: Any) -> None:
+def finish(manager: Any) -> bool:
     """Waits until all that was reported is printed, and ends the line, so that what follows stands last.
 
     Args:
         manager: Snakemake's ``LoggerManager``.
+
+    Returns:
+        Whether the user stopped the run.
     """
-    for handler in manager.get_log_handlers():
-        if isinstance(handler, LogHandler):
-            manager.queue_listener.queue.join()
-            handler.finish()
+    own = [handler for handler in manager.get_log_handlers() if isinstance(handler, LogHandler)]
+    for handler in own:
+        manager.queue_listener.queue.join()
+        handler.finish()
+    return any(handler.stopped for handler in own)
 
 
 def last_errors(logs: Iterable[Path]) -> list[str]:

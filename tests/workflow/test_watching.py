@@ -5,10 +5,12 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import termios
+import time
 
 import pytest
 
@@ -121,6 +123,30 @@ def test_an_error_is_whole_on_a_terminal_and_in_a_file(small):
         end = text[text.index("1 failed.") :]  # after which Snakemake's own last words may come first or last
         assert end.startswith("1 failed.\nerror: the first sentence\nand the last one\n")
         assert "A job failed: its message is above and in its log under logs/." in end
+
+
+def test_a_run_that_is_stopped_says_that_it_was_and_not_that_a_job_failed(small):
+    """Ctrl-C reaches jobs too: they were shown as failures, under "A job failed"."""
+    small.edit("workflow/Snakefile", "sleep 0.02", "touch begun; sleep 60")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "smalls", "--cores", "2"],
+        cwd=small.folder,
+        env=os.environ | {"PYTHONPATH": str(small.folder / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (small.folder / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode not in (0, None)
+    assert re.search(rf"^0 of {JOBS + 1} jobs done in [^;]+\.$", text, re.MULTILINE), text
+    assert text.rstrip().endswith("Stopped. Run the same command again: what is finished stays."), text
+    assert "rror" not in text
+    assert "failed" not in text
 
 
 def test_of_many_errors_a_run_ends_with_a_few_each_once(tmp_path):
