@@ -1,4 +1,4 @@
-"""scikit-learn's breast cancer data (Wolberg, Street & Mangasarian 1993): 569 tumours, bundled."""
+"""scikit-learn's breast cancer data (Wolberg, Street & Mangasarian 1993): 569 tumors, bundled."""
 
 import hashlib
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 
 from dp_leakage.data.raw import Raw
 
-SOURCE = {"summary": "569 tumours, 30 measurements, two classes; scikit-learn's, bundled"}
+SOURCE = {"summary": "569 tumors, 30 measurements, two classes; scikit-learn's, bundled"}
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
