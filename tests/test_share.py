@@ -13,6 +13,7 @@ from safetensors import safe_open
 from shared_scan import attacked, most_by_chance
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.data.augment import COPIES
 from dp_leakage.engines import ENGINES
 from dp_leakage.figures.files import RECORDS, write_figure
 from dp_leakage.metrics.people import ASKED, RIGHT
@@ -193,9 +194,38 @@ def test_the_readme_says_which_models_are_there_what_they_spent_and_which_are_no
     assert "| digits/mlp/none | 1.231 (add_remove); 3.000 (replace_one) |" in said
     assert "- digits/mlp/other (no differential privacy)" in said
     assert str(SEED) not in said
+    assert "No ε covers" not in said
     metrics.unlink()
     share(results, tmp_path / "unmeasured")
     assert "| digits/mlp/none | not known |" in (tmp_path / "unmeasured" / "README.md").read_text()
+
+
+def test_the_copy_says_what_no_epsilon_covers(results, tmp_path):
+    """The report does so, and does not go along."""
+    cell = results / "digits" / "mlp" / "clustered"
+    mechanism = {"noise": "gaussian", "unit": "subclass", "settings": {"k_sub": 5, "partition": "kmeans"}}
+    made = MADE | {"settings": MADE["settings"] | {"mechanism": mechanism}}
+    write_tensors(cell / "target.safetensors", {"0.weight": np.ones((1, 3))}, made)
+    notes = [
+        "age: 3 missing values were replaced by 41, the median of all records, which lies outside the privacy budget."
+    ]
+    data = results / "digits" / "data.npz"
+    roles = {"target_members": np.arange(20), "target_nonmembers": np.arange(10)}
+    write_arrays(data, roles, MADE | {"settings": {"projection": {"method": "pca"}}, "notes": [*notes, f"… {COPIES}."]})
+    share(results, tmp_path / "shared")
+    said = (tmp_path / "shared" / "README.md").read_text()
+    end = said[said.index("No ε covers") :].splitlines()
+    assert end[2:6] == [
+        "- digits: the PCA, fitted on 30 records",
+        "- digits: the values that fill gaps, computed from all records",
+        f"- digits: {COPIES}",
+        "- digits/mlp/clustered: the k-means subclasses, fitted on each model's training records",
+    ]
+    assert "41" not in said
+    data.unlink()
+    with pytest.raises(UserError, match=r"data\.npz is missing; run `snakemake STUDY` again"):
+        share(results, tmp_path / "unknown")
+    assert not (tmp_path / "unknown").exists()
 
 
 def test_of_the_settings_go_neither_seeds_nor_paths(results, tmp_path):

@@ -39,10 +39,12 @@ import pandas as pd
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
+from dp_leakage.data.augment import COPIES
+from dp_leakage.data.outside import CLUSTERS, is_clustered, uncovered
 from dp_leakage.figures.files import without_provenance
 from dp_leakage.metrics.rows import MEASURED, check_tidy, completed, qualifiers
 from dp_leakage.metrics.spent import known
-from dp_leakage.provenance.files import read_table, read_tensors, replacing
+from dp_leakage.provenance.files import read_arrays, read_table, read_tensors, replacing
 from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.refuted import refuted_cells
 from dp_leakage.study.protocol import seed_of
@@ -192,6 +194,7 @@ def _spent(path: Path) -> pd.DataFrame:
 def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str]) -> str:
     """What somebody has to know who gets the copy and nothing else."""
     rows = [f"| {_cell(results, path)} | {_epsilons(path)} |" for path in models]
+    outside = [f"- {words}" for words in _uncovered(results, models)]
     return "\n".join(
         [
             f"# Results of the study {results.name}",
@@ -211,10 +214,32 @@ def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str]) -> 
                 if rows
                 else ["No parameters."]
             ),
+            *(
+                ["", "No ε covers what was computed from training records without noise:", "", *outside]
+                if outside
+                else []
+            ),
             *(["", "Not here:", "", *(f"- {each}" for each in kept_back)] if kept_back else []),
             "",
         ]
     )
+
+
+def _uncovered(results: Path, models: Sequence[Path]) -> Iterator[str]:
+    """What no ε of these models covers, with the data set or the model that it is about."""
+    for folder in dict.fromkeys(path.parent.parent.parent for path in models):
+        data = folder / "data.npz"
+        if not is_file(data):
+            raise UserError(f"{data} is missing; run `snakemake STUDY` again, which writes it")
+        arrays, made = read_arrays(data)
+        notes, projection = made.get("notes", []), made.get("settings", {}).get("projection")
+        for words in uncovered(projection, arrays, notes):
+            yield f"{folder.name}: {words}"
+        if any(COPIES in note for note in notes):
+            yield f"{folder.name}: {COPIES}"
+    for path in models:
+        if is_clustered(read_tensors(path)[1].get("settings", {}).get("mechanism")):
+            yield f"{_cell(results, path)}: {CLUSTERS}"
 
 
 def _epsilons(path: Path) -> str:

@@ -13,6 +13,7 @@ TURN = 5.0  # degrees, to either side
 SHIFT = 0.05  # of height and width, in either direction
 ZOOM = 0.05  # relative, in either direction
 LIGHT = 0.15  # relative, in either direction
+COPIES = "An ε for single records is for one copy: it does not hold for an image, which may be there several times"
 
 
 def augmented_split(
@@ -64,7 +65,7 @@ def augmented_split(
     note = (
         f"{len(raw.y):,} images, filled up with varied copies to {wanted:,}, {order.replace('_', ' the ')}: mirrored, "
         f"turned by up to {TURN:g}°, shifted, zoomed and lit by up to {SHIFT:.0%}, {ZOOM:.0%} and {LIGHT:.0%}. "
-        "An ε for single records is for one copy: it does not hold for an image, which may be there several times."
+        f"{COPIES}."
     )
     return raw._replace(x=x, y=y, names=(), notes=(*raw.notes, note)), rows
 

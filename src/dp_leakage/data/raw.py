@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.data.outside import OUTSIDE
 from dp_leakage.data.roles import attackers_roles
 
 # Up to here the squares of a record's numbers add up in float32 (3.4e38), for 3.4 million features. The largest images
@@ -144,7 +145,7 @@ def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
         by = f"the attacker's {len(known):,} records"
         if not len(known):
             known = np.setdiff1d(np.arange(len(x)), gap.records)
-            by = "all records, which lies outside the privacy budget"
+            by = f"all records, which lies {OUTSIDE}"
         value, fills[gap.name], words = _usual(gap, x[np.ix_(known, np.array(gap.columns))])
         x[np.ix_(gap.records, np.array(gap.columns))] = value
         notes.append(f"{gap.name}: {len(gap.records)} missing values were replaced by {words} of {by}.")

@@ -13,6 +13,7 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import identity
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.outside import OUTSIDE
 from dp_leakage.data.projection import Fitted, fit_and_project
 from dp_leakage.data.projection_settings import HIDDEN, LEARNED, fitted_privately, learns
 from dp_leakage.data.raw import Raw, sensitive_columns
@@ -39,7 +40,6 @@ WORKFLOW = Path("workflow")
 DECLARED = ("data_subjects", "sensitive_fields", "decision", "owner", "expires")  # keys of `release` for the sheet
 CHOOSING = ("mean", "runs", "score_noise")  # keys of `release` beside `choose`
 FREE = ("learning_rate", "momentum", "optimizer", "l2", "initialization")  # of training, in which trainings may differ
-OUTSIDE = "outside the privacy budget"  # a source's words for what looked at all records
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from dp_leakage.data.outside import CLUSTERS
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics import STRONGEST
@@ -17,7 +18,6 @@ from dp_leakage.report.tuned import more_tuning, tuned_words
 UNAWARE = (
     "No attack here uses reference models trained under the same defense. A weak result is no evidence of protection."
 )
-CLUSTERS = "the k-means subclasses, fitted on each model's training records"
 BEST = "the best undefended accuracy"  # of which a loss is a share
 
 
@@ -444,8 +444,9 @@ def _choice(answer: Answer) -> list[Claim]:
         return []
     tell = Telling({"dataset": answer.dataset})
     words = (
-        f"The large intervals above hold together for all {tell.count(answer.comparisons)} comparisons of private "
-        f"settings with undefended models, with 95 % confidence (Bonferroni). {choice_words(answer.tried, tell)}"
+        f"The large intervals above hold for all {tell.count(answer.comparisons)} comparisons of private settings "
+        "with undefended models at once, with 95 % confidence for each of accuracy, loss and advantage (Bonferroni). "
+        f"{choice_words(answer.tried, tell)}"
     )
     tell("confidence", 0.95, "95")
     return [Claim(f"{answer.dataset}.choice", "choice", answer.dataset, words, numbers=tuple(tell.numbers))]

@@ -12,8 +12,8 @@ from dp_leakage.attacks.signals import Signals
 from dp_leakage.common.identity import portable
 from dp_leakage.common.paths import use_copies
 from dp_leakage.data import OUTPUTS, files_of, load
+from dp_leakage.data.outside import uncovered
 from dp_leakage.data.profile import is_harmless
-from dp_leakage.data.projection_settings import PRIVATE
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
@@ -166,22 +166,8 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         warnings=tuple(remark for remark in made["remarks"] if not is_harmless(remark)),
         notes=(*made["notes"], *filter(is_harmless, made["remarks"])),
         persons=len(np.unique(arrays["person"][arrays[trained_role(arrays)]])) if "person" in arrays else None,
-        outside=_preprocessing(spec, name, arrays),
+        outside=uncovered(spec["datasets"][name].get("projection"), arrays, made["notes"]),
     )
-
-
-def _preprocessing(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """What of a data set's projection was fitted on training records without noise, and no ε covers."""
-    given = spec["datasets"][name].get("projection") or {}
-    roles = [role for role in arrays if role in ROLES]
-    fitted = roles if given.get("fit_on", "all") == "all" else given["fit_on"]
-    if trained_role(arrays) not in fitted:
-        return ()
-    records = f"fitted on {sum(len(arrays[role]) for role in fitted):,} records"
-    scaled = ("the scaling of features",) if given.get("scale", "none") not in ("none", PRIVATE) else ()
-    pca = ("the PCA",) if given.get("method") == "pca" else ()
-    whiten = ("the whitening",) if given.get("whiten") and given.get("method") == "private_pca" else ()
-    return tuple(f"{what}, {records}" for what in (*scaled, *pca, *whiten))
 
 
 def guessing(members: np.ndarray, others: np.ndarray) -> float:

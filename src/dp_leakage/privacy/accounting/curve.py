@@ -12,10 +12,10 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES
 from dp_leakage.privacy.accounting import allocation, library, losses, renyi, tradeoff, vmf
 from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, UNAMPLIFIED, Case, steps_per_epoch
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbors, is_of
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbors, is_covered, is_of
 from dp_leakage.privacy.accounting.spend import epsilon_spent, least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
-from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
+from dp_leakage.privacy.mechanism import BATCH, PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms import amount_of, noise_module, with_amount
 from dp_leakage.privacy.target import Target
 
@@ -101,11 +101,12 @@ def _of_one(training: Training, neighbors: Neighbors) -> TradeOff | None:
         neighbors: of sets of *records*, also where units are classes.
 
     Returns:
-        None if nothing is proven: no noise, neighbors that the mechanism does not protect, or a private projection
-        beside noise or a sampler whose own accounting cannot add its cost.
+        None if nothing is proven: no noise, batches that no accountant of the noise covers, neighbors that the
+        mechanism does not protect, or a private projection beside noise or a sampler whose own accounting cannot add
+        its cost.
     """
     mechanism = training.mechanism
-    if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
+    if mechanism.noise == "none" or mechanism.noise_multiplier == 0 or not is_covered(mechanism):
         return None
     if mechanism.noise == "gaussian" and mechanism.sampler not in FILES:
         return _group(training, neighbors) if holds_groups(mechanism.unit) else _gaussian(training, neighbors)
@@ -114,7 +115,10 @@ def _of_one(training: Training, neighbors: Neighbors) -> TradeOff | None:
     if training.projection_noise is not None:  # whose cost such accounting does not know
         return None
     module = import_module(noise_module(mechanism.noise))
-    return module.proven(training, neighbors) if hasattr(module, "proven") else _own(training, neighbors)
+    if not hasattr(module, "proven"):
+        return _own(training, neighbors)
+    # Their proofs are of single records; a whole batch moves twice as far.
+    return None if mechanism.unit == BATCH else module.proven(training, neighbors)
 
 
 def _gaussian(training: Training, neighbors: Neighbors) -> TradeOff | None:

@@ -109,6 +109,22 @@ def is_of(accountant: str, mechanism: Mechanism) -> bool:
     return all(own == plugin for own in used)
 
 
+def draws_its_units(mechanism: Mechanism) -> bool:
+    """Whether the sampler draws units of this kind, as accountants take for granted: groups, or single units."""
+    return mechanism.sampler in FILES or holds_groups(mechanism.unit) == (mechanism.sampler == "class_poisson")
+
+
+def is_covered(mechanism: Mechanism) -> bool:
+    """Whether an accountant that proves what it says covers the noise under this sampler."""
+    return draws_its_units(mechanism) and any(
+        rules.noise == mechanism.noise
+        and rules.claim != "as_printed"
+        and mechanism.sampler in rules.relations
+        and is_of(name, mechanism)
+        for name, rules in ACCOUNTANTS.items()
+    )
+
+
 def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
     """Refuses a mechanism whose noise, sampler or unit the accountant does not cover, or whose plugin is another.
 
@@ -122,7 +138,7 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
             "this mechanism does not; valid is an accountant of the package, or the plugin's own defense"
         )
     check_sampler(accountant, mechanism.sampler)
-    if holds_groups(mechanism.unit) != (mechanism.sampler == "class_poisson") and mechanism.sampler not in FILES:
+    if not draws_its_units(mechanism):
         raise UserError(
             f"unit: {mechanism.unit!r} cannot be accounted for under the sampler {mechanism.sampler!r}, "
             "classes and subclasses are drawn by 'class_poisson', and nothing else is."

@@ -1,0 +1,38 @@
+"""What no ε covers, because it was computed from training records without noise before a model saw them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dp_leakage.data.projection_settings import PRIVATE
+from dp_leakage.data.roles import ROLES, trained_role
+
+OUTSIDE = "outside the privacy budget"  # in a note on the data: a source looked at all records
+CLUSTERS = "the k-means subclasses, fitted on each model's training records"
+
+
+def uncovered(
+    projection: Mapping[str, Any] | None, arrays: Mapping[str, Sequence[Any]], notes: Sequence[str]
+) -> tuple[str, ...]:
+    """Each in words, such as "the PCA, fitted on 800 records".
+
+    Args:
+        projection: as in the study file; None for none.
+        arrays: those of the prepared data, of which the roles count.
+        notes: on the preparation.
+    """
+    gaps = any("missing values" in note and OUTSIDE in note for note in notes)
+    filled = ("the values that fill gaps, computed from all records",) if gaps else ()
+    given = projection or {}
+    roles = [role for role in arrays if role in ROLES]
+    fitted = roles if given.get("fit_on", "all") == "all" else given["fit_on"]
+    if trained_role(arrays) not in fitted:
+        return filled
+    records = f"fitted on {sum(len(arrays[role]) for role in fitted):,} records"
+    scaled = ("the scaling of features",) if given.get("scale", "none") not in ("none", PRIVATE) else ()
+    pca = ("the PCA",) if given.get("method") == "pca" else ()
+    return (*(f"{what}, {records}" for what in (*scaled, *pca)), *filled)
+
+
+def is_clustered(mechanism: Mapping[str, Any] | None) -> bool:
+    """Whether a mechanism's units are subclasses that k-means finds among the records that they protect."""
+    return mechanism is not None and mechanism.get("settings", {}).get("partition") == "kmeans"
