@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.papers import INSIDE, NOT_KNOWN, NOT_RUN, OUTSIDE, PAPERS, made, measured_at_scale, outcomes
+from dp_leakage.papers import INSIDE, NOT_KNOWN, NOT_RUN, OUTSIDE, PAPERS, made, main, measured_at_scale, outcomes
 
 REPO = Path(__file__).parents[1]
 RESULTS = REPO / "docs" / "results"
@@ -43,6 +43,13 @@ def written() -> dict[str, str]:
 @pytest.mark.parametrize("name", ["papers.csv", "papers.md"])
 def test_the_page_is_up_to_date(name: str, written: dict[str, str]) -> None:
     assert (RESULTS / name).read_text(encoding="utf-8") == written[name], "run: make papers"
+
+
+def test_a_folder_without_results_gets_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {tmp_path / 'explained.yaml'}")
+    assert said.count("\n") == 1
 
 
 def test_every_printed_number_has_one_row() -> None:

@@ -620,7 +620,7 @@ def test_a_torch_module_beside_the_plugins_is_found_and_its_edits_count(examples
 
     module = module_factory("small_net:SmallNet", (64,), 10, width=8)()
     assert module(torch.zeros(2, 64)).shape == (2, 10)
-    assert user_code.module_files("small_net") == [EXAMPLES / "small_net.py"]
+    assert user_code.module_file("small_net") == EXAMPLES / "small_net.py"
 
 
 def test_a_missing_folder_is_refused_and_a_file_without_a_declaration_is_left_alone(tmp_path):
@@ -728,6 +728,32 @@ def test_a_plugin_with_noise_correlated_over_steps_trains_what_the_built_in_one_
     assert list(both[0].independent) == list(both[1].independent)
     for name, value in trained(ours, (1, 2)).parameters.items():
         assert torch.equal(value, trained(same, (1, 2)).parameters[name])
+
+
+PRINTED = """
+import torch
+
+MECHANISM = {"relations": {"halves": ["replace_one"]}, "claim": "as_printed"}
+
+
+def sample(count, batch_size, steps, generator):
+    return list(torch.randperm(count, generator=generator).tensor_split(steps))
+
+
+def epsilon(noise_multiplier, case):
+    return case.epochs / noise_multiplier
+"""
+
+
+def test_the_epsilon_of_own_batches_as_printed_is_reported_and_proves_nothing(tmp_path, monkeypatch):
+    """It ended in a traceback, after all its models had been trained."""
+    entry = {"defense": "halves", "accountant": "halves", "noise_multiplier": [2]}
+    cell = private_cell(study_with(tmp_path, monkeypatch, "halves", PRINTED, entry))
+    mechanism = calibrated(cell.training["mechanism"], epochs=2, batch_size=40, dataset_size=120)
+    schedule = {"epochs": 2, "batch_size": 40, "dataset_size": 120}
+    (row,) = epsilon_report(mechanism, delta=1e-5, accountant="halves", **schedule)
+    assert (row.accountant, row.epsilon, row.valid) == ("halves", 1.0, False)
+    assert proven_curve(Training(mechanism, 1e-5, **schedule), "replace_one") is None
 
 
 LATE = """

@@ -29,7 +29,7 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import user_path
 from dp_leakage.common.shown import duration, show
-from dp_leakage.common.user_code import blamed, module_files
+from dp_leakage.common.user_code import blamed, module_file
 from dp_leakage.data.canaries import place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.raw import check_finite
@@ -157,7 +157,7 @@ def _imported(path: str) -> tuple[Train, Path | None]:
     """The function of an import path, and its file. UserError if there is none."""
     module, _, name = path.partition(":")
     sys.path.insert(0, str(Path.cwd()))
-    file = next(iter(module_files(module)), None)
+    file = module_file(module)
     with blamed(f"TRAIN={path}", file):
         function = getattr(importlib.import_module(module), name)
     if not callable(function):

@@ -4,18 +4,19 @@
 each printed number, and ``papers.md``, the page about it.
 """
 
-import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
+from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures.published import half_unit, keys_of, map_published, printed_setting, read_published
 from dp_leakage.metrics.rows import check_tidy
+from dp_leakage.provenance.files import write_text
 
 STUDIES = Path("workflow/studies")
 PAPERS = ("abadi2016", "directional2023", "frontier", "jayaraman2019", "lomurno2022", "zhang2020")
@@ -102,7 +103,7 @@ def page(rows: pd.DataFrame) -> str:
 
 def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
     """File name → text of what `main` writes into the folder of results; the printed numbers lie with the studies."""
-    said = yaml.safe_load((folder / EXPLAINED).read_text(encoding="utf-8"))
+    said = read_yaml(folder / EXPLAINED)
     found = []
     for paper in PAPERS:
         files = [file for file in (folder / paper).glob("*.csv") if f"{paper}/{file.name}" not in said["controls"]]
@@ -119,13 +120,18 @@ def _read(file: Path) -> pd.DataFrame:
     return frame
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Writes the two files."""
-    parser = argparse.ArgumentParser(prog="python -m dp_leakage.papers", description=(__doc__ or "").partition("\n")[0])
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the two files; returns the exit status."""
+    parser = Parser(prog="python -m dp_leakage.papers", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="of the results: a folder of csv files for each paper")
     folder = parser.parse_args(arguments).folder
-    for name, text in made(folder).items():
-        (folder / name).write_text(text, encoding="utf-8")
+    try:
+        for name, text in made(folder).items():
+            write_text(folder / name, text)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def _why(row: Mapping[str, Any], explained: Explained) -> str:
@@ -200,4 +206,4 @@ def _table(head: tuple[str, ...], lines: Iterable[tuple[object, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

@@ -251,7 +251,7 @@ def _epsilons(path: Path) -> str:
 def guessed_seed(path: Path) -> int | None:
     """The seed of the study that a model's file is of, if it is among the first `GUESSES`; else None."""
     _, made = read_tensors(path)
-    settings = made["settings"]
+    settings = made.get("settings", {})
     if not all(isinstance(settings.get(key), str) for key in ("dataset", "model", "defense", "role")):
         return None
     dataset, *named = (settings[key] for key in ("dataset", "model", "defense", "role"))

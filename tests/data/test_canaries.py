@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from loading import SCHEMAS
 
+from dp_leakage.audits.designs import DESIGNS
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.canaries import KINDS, place
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.release.twin import CANARIES
 
 RNG = np.random.default_rng(0)
 ROLES = {"target_members": np.arange(80), "target_nonmembers": np.arange(80, 180)}
@@ -92,6 +95,31 @@ PERSONS = DATA._replace(
     roles=dict(zip(("target_members", "target_nonmembers"), OF_ROLE, strict=True)),
     person=PERSON,
 )
+
+
+def test_an_unknown_canary_is_refused():
+    """Its two records were equal, so that an audit could find nothing."""
+    with pytest.raises(UserError, match=r"canary 'blanc' is unknown; did you mean 'blank'\?"):
+        place(DATA, "blanc", 1, replaced=True, seed=0)
+
+
+def test_the_schema_of_a_study_has_the_canaries_and_designs_that_there_are():
+    enums = {}
+
+    def collect(node):
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if isinstance(value, dict) and "enum" in value:
+                    enums.setdefault(key, []).append(tuple(value["enum"]))
+                collect(value)
+        elif isinstance(node, list):
+            for value in node:
+                collect(value)
+
+    collect(SCHEMAS["study"])
+    assert tuple(DESIGNS) in enums["design"]
+    assert KINDS in enums["canary"]
+    assert CANARIES in enums["canary"]
 
 
 @pytest.mark.parametrize("replaced", [True, False])

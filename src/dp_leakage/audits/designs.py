@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,28 +12,44 @@ from dp_leakage.audits.many_runs import many_runs_bound, many_runs_reach
 from dp_leakage.audits.one_run import one_run_bound, one_run_reach
 from dp_leakage.audits.trials import trials_bound, trials_reach
 
-DESIGNS = ("one_run", "many_runs", "trials")
 MOST_COINS = 1 << 22  # the largest number of coins worth trying
+
+
+class Design(NamedTuple):
+    """How an audit judges its coins: the two functions below, without the name of the design."""
+
+    bound: Callable[[np.ndarray, np.ndarray, Claim, float, float, int], Audit]
+    reach: Callable[[int, Claim, float, float], float]
+
+
+DESIGNS = {
+    "one_run": Design(
+        lambda scores, held, claim, confidence, share, _: one_run_bound(scores, held, claim, confidence, share),
+        one_run_reach,
+    ),
+    "many_runs": Design(
+        lambda scores, held, claim, confidence, share, _: many_runs_bound(scores, held, claim, confidence, share),
+        many_runs_reach,
+    ),
+    "trials": Design(
+        lambda scores, held, claim, confidence, _, seed: trials_bound(
+            scores[held], scores[~held], claim, seed, confidence
+        ),
+        lambda coins, claim, confidence, _: trials_reach(coins // 2, coins - coins // 2, claim, confidence),
+    ),
+}
 
 
 def bound(
     design: str, scores: np.ndarray, held: np.ndarray, claim: Claim, confidence: float, share: float, seed: int
 ) -> Audit:
     """The lower bound of a design from scores and coins, both (coins,). ``seed`` splits those of ``trials``."""
-    if design == "one_run":
-        return one_run_bound(scores, held, claim, confidence, share)
-    if design == "many_runs":
-        return many_runs_bound(scores, held, claim, confidence, share)
-    return trials_bound(scores[held], scores[~held], claim, seed, confidence)
+    return DESIGNS[design].bound(scores, held, claim, confidence, share, seed)
 
 
 def reach(design: str, coins: int, claim: Claim, confidence: float, share: float) -> float:
     """The largest ε that a design can show with this many coins, for perfect scores and as many heads as tails."""
-    if design == "one_run":
-        return one_run_reach(coins, claim, confidence, share)
-    if design == "many_runs":
-        return many_runs_reach(coins, claim, confidence, share)
-    return trials_reach(coins // 2, coins - coins // 2, claim, confidence)
+    return DESIGNS[design].reach(coins, claim, confidence, share)
 
 
 def coins_for(epsilon: float, reached: Callable[[int], float], least: int) -> int | None:

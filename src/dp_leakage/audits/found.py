@@ -17,13 +17,11 @@ class Audit(NamedTuple):
         epsilon: the lower bound on ε, ≥ 0.
         right: right guesses that the bound rests on.
         guesses: guesses that the bound rests on.
-        threshold: the score from which a model was said to hold the canary; NaN if ranks decide.
     """
 
     epsilon: float
     right: int
     guesses: int
-    threshold: float = float("nan")
 
 
 def corrected(confidence: float, comparisons: int) -> float:

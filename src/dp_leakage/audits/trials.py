@@ -42,7 +42,7 @@ def trials_bound(
     true_positives, false_positives = (int((scores >= threshold).sum()) for scores in (counted_in, counted_out))
     epsilon = rates_bound(true_positives, len(counted_in), false_positives, len(counted_out), claim, confidence)
     right = true_positives + len(counted_out) - false_positives
-    return Audit(float(epsilon), right, len(counted_in) + len(counted_out), float(threshold))
+    return Audit(float(epsilon), right, len(counted_in) + len(counted_out))
 
 
 def trials_reach(present: int, absent: int, claim: Claim, confidence: float = CONFIDENCE) -> float:

@@ -168,11 +168,11 @@ def add_folder(folder: Path) -> None:
     importlib.invalidate_caches()
 
 
-def module_files(module: str) -> list[Path]:
+def module_file(module: str) -> Path | None:
     """The file of one of the user's modules, looked for in the working folder, on PYTHONPATH and beside the plugins;
     None if it is nowhere.
     """
     places = [Path(), *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))), *FOLDERS]
     relative = Path(*module.split("."))
     candidates = [place / end for place in places for end in (relative.with_suffix(".py"), relative / "__init__.py")]
-    return [path.resolve() for path in candidates if path.is_file()][:1]
+    return next((path.resolve() for path in candidates if path.is_file()), None)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp_leakage.common.errors import UserError
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
 
-KINDS = ("natural", "mislabeled", "optimized", "feature", "blank", "gradient")
+PAIRED = ("natural", "mislabeled")  # a member, or a non-member in its place
+KINDS = (*PAIRED, "optimized", "feature", "blank", "gradient")
 FAR = 10.0  # length of a feature canary in mean lengths of the records; clipped unless a model is sure of it
 
 
@@ -59,11 +60,13 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
         seed: draws the members that give way, the pairs, and the labels.
 
     Raises:
-        UserError: too few members, or too few of one class to pair; a feature canary among images.
+        UserError: an unknown kind; too few members, or too few of one class to pair; a feature canary among images.
     """
+    if kind not in KINDS:
+        raise UserError(f"canary {kind!r} is unknown; {nearest(kind, KINDS)}")
     rng = np.random.default_rng(seed)
     members = data.trainable
-    paired = kind in ("natural", "mislabeled")
+    paired = kind in PAIRED
     if data.person is not None:
         pairs = _persons(data, data.person, paired, rng)
     elif paired:

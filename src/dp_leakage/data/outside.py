@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from dp_leakage.data.projection_settings import PRIVATE
 from dp_leakage.data.roles import ROLES, trained_role
 
@@ -11,7 +13,7 @@ CLUSTERS = "the k-means subclasses, fitted on each model's training records"
 
 
 def uncovered(
-    projection: Mapping[str, Any] | None, arrays: Mapping[str, Sequence[Any]], notes: Sequence[str]
+    projection: Mapping[str, Any] | None, arrays: Mapping[str, np.ndarray], notes: Sequence[str]
 ) -> tuple[str, ...]:
     """Each in words, such as "the PCA, fitted on 800 records".
 

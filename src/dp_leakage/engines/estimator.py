@@ -16,7 +16,7 @@ import numpy as np
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, brief, nearest
 from dp_leakage.common.schemas import Schema, holds
-from dp_leakage.common.user_code import blamed, module_files
+from dp_leakage.common.user_code import blamed, module_file
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import FLOOR, SUM, log_probabilities
 from dp_leakage.engines.answers import Answers, trained_on
@@ -108,7 +108,7 @@ def is_estimator(name: str) -> bool:
 
 def _place(name: str) -> tuple[str, Path | None]:
     """Whose code it is, for a complaint, and its file if it is one of the user's."""
-    return f"estimator {name!r}", next(iter(module_files(name.partition(":")[0])), None)
+    return f"estimator {name!r}", module_file(name.partition(":")[0])
 
 
 def _found(name: str) -> Any:

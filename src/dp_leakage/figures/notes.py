@@ -10,6 +10,7 @@ from dp_leakage.figures.frames import each_series, listed
 from dp_leakage.figures.style import look, name
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, own_sampler
 from dp_leakage.privacy.accounting.rules import claimed_neighbors as relation_claimed
+from dp_leakage.privacy.mechanism import is_summed
 
 EPOCHS = "shuffled batches; nominal ε of an accountant that composes whole epochs, without credit for sampling"
 STEPS = "Poisson batches; ε of the sampled Gaussian, composed over all steps"
@@ -101,7 +102,7 @@ def _claimed(accountant: str, unit: str, block: str, defense: str) -> str:
     sampler = given[0] if given else own_sampler(accountant, unit)
     if sampler not in ACCOUNTANTS[accountant].samplers:  # which the study owns up to
         sampler = ACCOUNTANTS[accountant].samplers[0]
-    summed = ACCOUNTANTS[accountant].noise == "vmf" and (block == "sum" or unit == "batch")
+    summed = ACCOUNTANTS[accountant].noise == "vmf" and is_summed(block, unit)
     return relation_claimed(accountant, sampler, summed)
 
 

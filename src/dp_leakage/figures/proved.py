@@ -64,7 +64,6 @@ REACH = {"marker": "|", "markersize": 9, "color": INK, "linestyle": "none"}
 ALONE = {"marker": "o", "markersize": 3.5, "color": CORRECT, "markerfacecolor": "white", "linestyle": "none"}
 FARTHEST = 3.0  # of the claim, that the axis shows
 SEEN = {"white_box": "every step seen", "loss": "loss of the trained model", "margin": "margin of the trained model"}
-DESIGN = {"many_runs": "many runs", "one_run": "one run", "trials": "trials"}
 
 
 @styled
@@ -174,7 +173,9 @@ def _heading(row: Any) -> str:
     coins = f", {int(row.coins):,} coins" if row.coins != row.models else ""
     start = ", worst-case start" if row.start == "trained" else ""
     bug = "" if row.bug == "none" else f"BUG {row.bug.replace('_', ' ')}: "
-    words = f"{bug}{SEEN[row.seen]}, {row.canary} canary{start}, {DESIGN[row.design]}, {claim} ({models}{coins})"
+    words = (
+        f"{bug}{SEEN[row.seen]}, {row.canary} canary{start}, {row.design.replace('_', ' ')}, {claim} ({models}{coins})"
+    )
     return words[0].upper() + words[1:]
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.user_code import blamed, module_files
+from dp_leakage.common.user_code import blamed, module_file
 from dp_leakage.models.layers import Layers
 from dp_leakage.models.layers.torch_module import Factory, TorchModule
 
@@ -47,7 +47,7 @@ def module_factory(path: str, input_shape: tuple[int, ...], n_classes: int, **se
     """
     make = _found(path)
     where = f"module {path!r}"
-    file = next(iter(module_files(path.partition(":")[0])), None)
+    file = module_file(path.partition(":")[0])
     with blamed(where, file):
         signature = inspect.signature(make)
     given = {"input_shape": tuple(input_shape), "n_classes": n_classes}
@@ -76,7 +76,7 @@ def _found(path: str) -> Callable[..., nn.Module]:
     if package.partition(".")[0] in sys.stdlib_module_names:
         raise UserError(f"module {path!r} is of Python's own library, which has no models")
     try:
-        with blamed(f"module {path!r}", next(iter(module_files(package)), None)):
+        with blamed(f"module {path!r}", module_file(package)):
             found = vars(importlib.import_module(package))
     except UserError as error:
         if not isinstance(error.__cause__, ImportError):

@@ -1,11 +1,10 @@
 """Translates between a study's settings, the mechanism that is trained, and the accountants' arguments."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
-from dp_leakage.privacy.accounting.rules import check_noise
+from dp_leakage.privacy.accounting.rules import check_noise, terms_of
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import amount_of, with_amount
 from dp_leakage.privacy.target import Target
@@ -48,7 +47,7 @@ def calibrated(
             "epsilon": settings["epsilon"],
             "delta": settings["delta"],
             **schedule,
-            **_terms(accountant, step, blocks),
+            **terms_of(accountant, step, blocks),
         }
         if "projection_noise" in settings:  # ε includes what a private PCA of the same records spends
             terms["projection_noise"] = settings["projection_noise"]
@@ -83,22 +82,8 @@ def epsilon_after(
     bounded as a whole moves by up to 2C with one record, so accountants that claim a bound count half of its noise. A
     paper's formula is used as printed.
     """
-    terms = {"delta": delta, **schedule, **_terms(accountant, mechanism, blocks)}
+    terms = {"delta": delta, **schedule, **terms_of(accountant, mechanism, blocks)}
     if amount_of(mechanism.noise) == "kappa":
         return epsilon_spent(accountant, kappa=mechanism.kappa, **terms)
     doubled = mechanism.unit == "batch" and ACCOUNTANTS[accountant].claim != "as_printed"
     return epsilon_spent(accountant, noise_multiplier=mechanism.sigma / (2 if doubled else 1), **terms)
-
-
-def _terms(accountant: str, mechanism: Mechanism, blocks: Sequence[int] | None) -> dict[str, Any]:
-    """The accountant's arguments apart from budget and schedule.
-
-    If the accountant cannot account for the sampler, which a study must declare in an ``accounting_note``, the sampler
-    is that of the accountant.
-    """
-    samplers = ACCOUNTANTS[accountant].samplers
-    counted = mechanism if mechanism.sampler in samplers else replace(mechanism, sampler=samplers[0])
-    told: dict[str, Any] = {"sampler": counted.sampler, "turns": counted.turns}
-    if mechanism.noise == "vmf":
-        told |= {"blocks": tuple(blocks or ()), "summed": mechanism.block == "sum" or mechanism.unit == "batch"}
-    return told

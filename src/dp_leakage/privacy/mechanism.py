@@ -65,6 +65,16 @@ class Mechanism:
         """How many parts of the data take turns: as many as noise has bands under ``cyclic_poisson``, otherwise 1."""
         return int(self.settings.get("bands", 1)) if self.sampler == CYCLIC_POISSON else 1
 
+    @property
+    def summed(self) -> bool:
+        """`is_summed` of this mechanism."""
+        return is_summed(self.block, self.unit)
+
+
+def is_summed(block: str, unit: str) -> bool:
+    """Whether directional noise is drawn around the sum of a batch, not around the gradient of each of its units."""
+    return block == "sum" or unit == BATCH
+
 
 def holds_groups(unit: str) -> bool:
     """Whether a unit is a group that changes with a record: a class, a subclass, or what a plugin's ``groups`` says.

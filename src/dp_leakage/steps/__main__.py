@@ -20,7 +20,6 @@ from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.study.paths import STUDY
 
-SCALES = ("smoke", "small")
 COMMAND = "Shell command: "  # Snakemake's words before a command
 
 
@@ -35,8 +34,8 @@ def wanted(study: str, asked: str) -> tuple[str, list[str]]:
     Raises:
         UserError: many jobs make it.
     """
-    name, _, scale = study.rpartition("-")
-    name, config = (name, [f"scale={scale}"]) if scale in SCALES else (study, [])
+    name, _, scale = study.partition("-")
+    config = [f"scale={scale}"] if scale else []
     folder = STUDY.format(study=study)
     if "/" in asked or "." in asked:
         return (asked if asked.startswith(f"{folder}/") else f"{folder}/{asked}"), config

@@ -76,6 +76,7 @@ def main(
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)
     run(
         main,
         "features",

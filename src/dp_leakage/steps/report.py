@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.signals import Signals
 from dp_leakage.common.identity import portable
 from dp_leakage.common.paths import use_copies
@@ -121,7 +122,7 @@ def _elsewhere(spec: Json, compared: list[Path], made: list[list[str]]) -> Elsew
             for name, model in spec["models"].items()
             if (n := model.get("architecture", {}).get("draws", 1)) > 1
         },
-        online="lira_online" in spec["attacks"] or "rmia_online" in spec["attacks"],
+        online=any({**ATTACKS[name].settings, **own}.get("online") for name, own in spec["attacks"].items()),
         resemblance=like,
     )
 

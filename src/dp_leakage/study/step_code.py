@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from dp_leakage.common.config import Json
-from dp_leakage.common.user_code import FILES, module_files
+from dp_leakage.common.user_code import FILES, module_file
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.layers.own import OWN
 from dp_leakage.privacy.mechanism import Bound
@@ -71,5 +71,5 @@ def own_files(training: Json) -> tuple[Path, ...]:
     files = [FILES[name] for name in names if name in FILES]
     name = training["architecture"]["name"]
     if training["engine"] in ("ensemble", "module", "estimator") and is_import_path(name):
-        files += module_files(name.partition(":")[0])
+        files += filter(None, [module_file(name.partition(":")[0])])
     return tuple(files)

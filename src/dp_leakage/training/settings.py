@@ -110,7 +110,3 @@ class TrainingSettings:
         if self.schedule == "cosine":
             after = last * (1 - math.cos(math.pi * after / last)) / 2
         return self.learning_rate + (self.final_learning_rate - self.learning_rate) * after / last
-
-    def steps_per_epoch(self, n: int) -> int:
-        """Steps in one pass over ``n`` records: ⌈n / batch_size⌉."""
-        return math.ceil(n / self.batch_size)

@@ -188,16 +188,17 @@ def _divergences(training: Training, relative: float, replaced: bool, beside: fl
 
 def _directional(training: Training, neighbors: Neighbors) -> TradeOff | None:
     mechanism = training.mechanism
-    summed = mechanism.block == "sum" or mechanism.unit == "batch"
     if neighbors in PRESENCE:
-        if not summed or mechanism.sampler != "poisson":
+        if not mechanism.summed or mechanism.sampler != "poisson":
             return None
         neighbors = "add_remove"
     assert mechanism.kappa is not None  # directional noise has one
     if mechanism.kappa == 0:
         return tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbors)))
     run = (training.epochs, training.batch_size, training.dataset_size, mechanism.sampler, neighbors)
-    case = Case("vmf_rdp", 0.5, *run, blocks=tuple(training.blocks or ()), summed=summed)  # δ has no effect here
+    case = Case(
+        "vmf_rdp", 0.5, *run, blocks=tuple(training.blocks or ()), summed=mechanism.summed
+    )  # δ has no effect here
     beside = training.projection_cost(neighbors)
     known = vmf.loss_profile(mechanism.kappa, case, beside)
     curves = [tradeoff.profile(*known)] if known else _rates_by_renyi(mechanism.kappa, case, beside)

@@ -1,13 +1,11 @@
 """ε of one training under every accountant that applies to how it was trained."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dp_leakage.common.user_code import FILES
 from dp_leakage.privacy.accounting import printed
 from dp_leakage.privacy.accounting.case import COMPOSING, Case
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named, check_noise, is_of
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_noise, draws_its_units, is_of, terms_of
 from dp_leakage.privacy.accounting.spend import epsilon_spent
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
 
@@ -103,15 +101,11 @@ def epsilon_report(
 def _as_claimed(accountant: str, mechanism: Mechanism, run: dict[str, Any], blocks: tuple[int, ...]) -> Spent:
     """What the nominal accountant says about a training that breaks its assumptions."""
     check_noise(accountant, mechanism)
-    samplers = accountant_named(accountant).samplers
-    sampler = mechanism.sampler if mechanism.sampler in samplers else samplers[0]
-    terms = run | {"sampler": sampler, "turns": replace(mechanism, sampler=sampler).turns}
-    noise: dict[str, Any] = {"noise_multiplier": mechanism.noise_multiplier}
-    if mechanism.noise == "vmf":
-        terms |= {"blocks": blocks, "summed": _is_summed(mechanism)}
-        noise = {"kappa": mechanism.kappa}
+    terms = run | terms_of(accountant, mechanism, blocks)
+    name = "kappa" if mechanism.noise == "vmf" else "noise_multiplier"
+    sampler = terms["sampler"]
     sampling = "as_trained" if sampler == mechanism.sampler else f"hypothetical_{sampler}"
-    epsilon = epsilon_spent(accountant, **noise, **terms)
+    epsilon = epsilon_spent(accountant, **{name: getattr(mechanism, name)}, **terms)
     return Spent(accountant, epsilon, Case(accountant=accountant, **terms).relation, False, sampling, UNASSUMED)
 
 
@@ -160,22 +154,19 @@ def printed_validity(name: str, sigma: float, case: Case) -> tuple[bool, str]:
         case "theorem1":
             valid = printed.theorem1_is_valid(sigma, case.delta, case.rate, case.steps, case.relation)
             note = THEOREM
+        case _:  # a plugin's, of whose conditions nothing is known
+            valid, note = False, ""
     return valid, "" if valid else note
 
 
 def _directional(mechanism: Mechanism, run: dict[str, Any], blocks: tuple[int, ...]) -> Iterator[Spent]:
-    summed = _is_summed(mechanism)
     for name, neighbors in _supported(mechanism):
-        if neighbors == "add_remove" and not summed:
+        if neighbors == "add_remove" and not mechanism.summed:
             continue
         terms = run | {"neighbors": neighbors, "sampler": mechanism.sampler, "blocks": blocks}
-        epsilon = epsilon_spent(name, kappa=mechanism.kappa, summed=summed, **terms)
+        epsilon = epsilon_spent(name, kappa=mechanism.kappa, summed=mechanism.summed, **terms)
         valid = name != "per_step" or (len(blocks) == 1 and Case(accountant=name, **terms).uses == 1)
         yield Spent(name, epsilon, neighbors, valid, "as_trained", "" if valid else PER_STEP)
-
-
-def _is_summed(mechanism: Mechanism) -> bool:
-    return mechanism.block == "sum" or mechanism.unit == "batch"
 
 
 def _supported(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
@@ -183,7 +174,7 @@ def _supported(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
 
     A plugin's accountant counts only for what the plugin does, however many other trainings it would have a number for.
     """
-    if holds_groups(mechanism.unit) != (mechanism.sampler == "class_poisson") and mechanism.sampler not in FILES:
+    if not draws_its_units(mechanism):
         return
     for name, rules in ACCOUNTANTS.items():
         if rules.noise == mechanism.noise and is_of(name, mechanism):

@@ -5,6 +5,7 @@ from itertools import product
 from dp_leakage.attacks import ATTACKS, GRADIENTS, OF_PERSON, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.data.canaries import PAIRED
 from dp_leakage.data.groups import RECORDS
 from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trained_role
 from dp_leakage.engines import ENGINES, GIVEN
@@ -190,7 +191,7 @@ def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
     mechanism, where = cell.training["mechanism"] or {}, f"for {cell.defense}"
     records = study.spec["datasets"][cell.dataset]["roles"]
     gradient, watched = design["canary"] == "gradient", design["score"] == "white_box"
-    paired = ["target_nonmembers"] if design["canary"] in ("natural", "mislabeled") else []
+    paired = ["target_nonmembers"] if design["canary"] in PAIRED else []
     most = min(records[role] for role in (trained_role(records), *paired))
     require(
         design["canaries"] <= most,
