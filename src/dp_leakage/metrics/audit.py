@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.audits import CONFIDENCE, Claim, approximate_dp, corrected, presence_bound
+from dp_leakage.audits import CONFIDENCE, Audit, Claim, approximate_dp, corrected, presence_bound
 from dp_leakage.audits.designs import bound, reach
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import row
@@ -46,37 +46,41 @@ def measure_audit(
         part = frame[frame["design"] == name]
         if design["design"] != "one_run":
             part = part[part["place"] == 0]
-        claim, share = claim_of(design), design["share"]
-        score, held = part["score"].to_numpy(), part["held"].to_numpy(dtype=bool)
-        found, alone = (
-            bound(design["design"], score, held, claim, level, share, seed) for level in (confidence, CONFIDENCE)
-        )
-        facts = {
-            "alone": alone.epsilon,
-            "audit": name,
-            "bug": design["bug"] or "none",
-            "canary": design["canary"],
-            "claim": design["claim"],
-            "confidence": confidence,
-            "design": design["design"],
-            "guesses": found.guesses,
-            "models": design["models"],
-            "neighbors": design["neighbors"],
-            "coins": len(part),
-            "reach": reach(design["design"], len(part), claim, confidence, share),
-            "right": found.right,
-            "seen": design["score"],
-            "start": design["start"],
-        }
-        rows.append(_row(found.epsilon, facts))
-        if design["neighbors"] == "replace_one":
+        rows += _of_design(name, design, part, claim_of(design), confidence, seed)
+    return rows
 
-            def at(
-                delta: float, score: Any = score, held: Any = held, design: Any = design, share: float = share
-            ) -> float:
-                return bound(design["design"], score, held, approximate_dp(delta), confidence, share, seed).epsilon
 
-            rows.append(_row(presence_bound(at, claim.delta), facts | {"neighbors": "presence"}))
+def _of_design(
+    name: str, design: Mapping[str, Any], part: pd.DataFrame, claim: Claim, confidence: float, seed: int
+) -> list[dict]:
+    """The rows of one design, from its coins."""
+    score, held = part["score"].to_numpy(), part["held"].to_numpy(dtype=bool)
+
+    def of(tested: Claim, level: float) -> Audit:
+        return bound(design["design"], score, held, tested, level, design["share"], seed)
+
+    found = of(claim, confidence)
+    facts = {
+        "alone": of(claim, CONFIDENCE).epsilon,
+        "audit": name,
+        "bug": design["bug"] or "none",
+        "canary": design["canary"],
+        "claim": design["claim"],
+        "confidence": confidence,
+        "design": design["design"],
+        "guesses": found.guesses,
+        "models": design["models"],
+        "neighbors": design["neighbors"],
+        "coins": len(part),
+        "reach": reach(design["design"], len(part), claim, confidence, design["share"]),
+        "right": found.right,
+        "seen": design["score"],
+        "start": design["start"],
+    }
+    rows = [_row(found.epsilon, facts)]
+    if design["neighbors"] == "replace_one":
+        least = presence_bound(lambda delta: of(approximate_dp(delta), confidence).epsilon, claim.delta)
+        rows.append(_row(least, facts | {"neighbors": "presence"}))
     return rows
 
 

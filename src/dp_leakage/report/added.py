@@ -39,7 +39,7 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
         f"That is {where}{looked if count > 1 else ''}."
     )
     cells = ((row["model"], row["defense"]),)
-    return Claim(f"{dataset}.added", "added", dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers))
+    return tell.claim(f"{dataset}.added", "added", dataset, words, cells=cells, screen=2)
 
 
 def _points(found: Estimate) -> str:

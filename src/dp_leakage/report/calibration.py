@@ -49,6 +49,4 @@ def _claim(dataset: str, found: pd.DataFrame) -> Claim:
         f"record, by what models without it say of it: then {shown('own_tpr')} of the members are identified, and "
         f"{shown('own_fpr')} of the others wrongly accused."
     )
-    return Claim(
-        f"{dataset}.calibration", "calibration", dataset, words, cells=((model, defense),), numbers=tuple(tell.numbers)
-    )
+    return tell.claim(f"{dataset}.calibration", "calibration", dataset, words, cells=((model, defense),))

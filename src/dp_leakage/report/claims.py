@@ -103,6 +103,10 @@ class Telling:
         self.numbers.append(Number(estimates, float(value), shown=shown, **own, qualifiers=given))
         return shown
 
+    def claim(self, id: str, kind: str, dataset: str, words: str, **more: Any) -> Claim:
+        """A claim with all numbers that were written so far; ``more`` are further fields of `Claim`."""
+        return Claim(id, kind, dataset, words, numbers=tuple(self.numbers), **more)
+
     def percent(self, estimates: str, estimate: Estimate, **more: Any) -> str:
         """A fraction as ``12.3 % [10.1, 14.5]``."""
         return self._interval(estimates, estimate, percent(estimate), more)

@@ -1,7 +1,7 @@
 """What is said of models that were trained elsewhere: their measured leakage, since there is no budget to choose."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -56,10 +56,9 @@ def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame
     tell = Telling({"dataset": answer.dataset})
     words = f"On {name(answer.dataset)}, {' '.join(_measured(one, elsewhere, tell) for one in answer.told)}"
     cells = tuple((one.model, one.defense) for one in answer.told)
-    decision = Claim(
-        f"{answer.dataset}.answer", "answer", answer.dataset, words, verdict=answer.kind, cells=cells, screen=1,
-        numbers=tuple(tell.numbers),
-    )  # fmt: skip
+    decision = tell.claim(
+        f"{answer.dataset}.answer", "answer", answer.dataset, words, verdict=answer.kind, cells=cells, screen=1
+    )
     found = [decision, *_compared(answer, elsewhere), *_averaged(answer, elsewhere)]
     for place, one in enumerate(answer.told):
         if elsewhere.references is not None:
@@ -134,9 +133,7 @@ def _compared(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
     if elsewhere.references is not None and not elsewhere.online:
         missing.append("online attacks (no reference model was trained on any of these records)")
     words = [*told, *([f"Not run: {'; '.join(missing)}. {MORE}"] if missing else [])]
-    claim = Claim(
-        f"{answer.dataset}.compared", "compared", answer.dataset, " ".join(words), screen=2, numbers=tuple(tell.numbers)
-    )
+    claim = tell.claim(f"{answer.dataset}.compared", "compared", answer.dataset, " ".join(words), screen=2)
     return [claim]
 
 
@@ -149,8 +146,9 @@ def _averaged(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
         for model, draws in elsewhere.draws.items()
         if any(one.model == model for one in answer.told)
     ]
-    claim = Claim(f"{answer.dataset}.draws", "adaptive", answer.dataset, " ".join(words), screen=2)
-    return [replace(claim, numbers=tuple(tell.numbers))] if words else []
+    return (
+        [tell.claim(f"{answer.dataset}.draws", "adaptive", answer.dataset, " ".join(words), screen=2)] if words else []
+    )
 
 
 def _without_references(one: Setting, place: int, metrics: pd.DataFrame) -> list[Claim]:
@@ -177,9 +175,7 @@ def _without_references(one: Setting, place: int, metrics: pd.DataFrame) -> list
     cells = ((one.model, one.defense),)
     dataset = one.dataset
     kind = "without_references"
-    return [
-        Claim(f"{dataset}.{kind}.{place}", kind, dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers))
-    ]
+    return [tell.claim(f"{dataset}.{kind}.{place}", kind, dataset, words, cells=cells, screen=2)]
 
 
 def _largest(rows: pd.DataFrame, limits: tuple[float, float]) -> tuple[str, Estimate]:
@@ -199,8 +195,8 @@ def _tiles(one: Setting, place: int) -> list[Claim]:
     def add(kind: str, label: str, shown: str, words: str, tell: Telling) -> None:
         figure, _, ends = shown.partition(" [")
         claim, cells = f"{one.dataset}.{kind}.{place}", ((one.model, one.defense),)
-        told = Claim(claim, kind, one.dataset, f"[{ends}{words}", label, figure, cells=cells, screen=2)
-        found.append(replace(told, numbers=tuple(tell.numbers)))
+        more = {"label": label, "figure": figure, "cells": cells, "screen": 2}
+        found.append(tell.claim(claim, kind, one.dataset, f"[{ends}{words}", **more))
 
     if one.leak is not None:
         tell = Telling(_where(one))

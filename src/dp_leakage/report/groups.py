@@ -40,7 +40,7 @@ def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     )
     cells = ((row["model"], row["defense"]),)
     claim = f"{dataset}.groups.{kind}"
-    return Claim(claim, "groups", dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers))
+    return tell.claim(claim, "groups", dataset, words, cells=cells, screen=2)
 
 
 def records(by: str, group: str) -> str:

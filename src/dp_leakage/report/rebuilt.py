@@ -44,6 +44,4 @@ def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
         f"combinations of attack, step and model, whose intervals hold together.{proven if limit < 1 else ''}"
     )
     cells = ((row["model"], row["defense"]),)
-    return Claim(
-        f"{dataset}.rebuilt.{kind}", "rebuilt", dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers)
-    )
+    return tell.claim(f"{dataset}.rebuilt.{kind}", "rebuilt", dataset, words, cells=cells, screen=2)

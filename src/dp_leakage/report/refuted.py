@@ -72,4 +72,4 @@ def _beaten(one: Setting) -> Claim:
 def _claim(where: Mapping[str, str], words: str, tell: Telling) -> Claim:
     dataset, model, defense = (where[key] for key in CELL)
     said = f"{name(dataset)} · {name(model)} · {defense}: {words}"
-    return Claim("", REFUTED, dataset, said, cells=((model, defense),), screen=0, numbers=tuple(tell.numbers))
+    return tell.claim("", REFUTED, dataset, said, cells=((model, defense),), screen=0)

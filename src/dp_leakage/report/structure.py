@@ -49,9 +49,7 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
         )
     words = f"Structure, checked without any attack: {'; '.join(said)}."
     cells = tuple(dict.fromkeys((model, defense) for _, model, defense in rows[CELL].itertuples(index=False)))
-    return Claim(
-        f"{dataset}.structure", "structure", dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers)
-    )
+    return tell.claim(f"{dataset}.structure", "structure", dataset, words, cells=cells, screen=2)
 
 
 def _certain(sure: pd.Series, tell: Telling) -> list[str]:

@@ -70,7 +70,7 @@ def _of_persons(dataset: str, count: int, by_coins: bool) -> Claim:
         f"On {name(dataset)}, people are protected and attacked, each with all records: {chosen}. Members, attacks' "
         "rates and ε count people."
     )
-    return Claim(f"{dataset}.persons", "persons", "", words, screen=1, numbers=tuple(tell.numbers))
+    return tell.claim(f"{dataset}.persons", "persons", "", words, screen=1)
 
 
 # ---------------------------------------------------------------------- the deciding sentence
@@ -78,15 +78,8 @@ def _decision(answer: Answer, outside: Sequence[str]) -> Claim:
     tell = Telling({"dataset": answer.dataset})
     words = f"On {name(answer.dataset)}, {DECIDING[answer.kind](answer, tell)}{_outside(answer, outside, tell)}"
     cells = tuple((one.model, one.defense) for one in answer.told)
-    return Claim(
-        f"{answer.dataset}.answer",
-        "answer",
-        answer.dataset,
-        words,
-        verdict=answer.kind,
-        cells=cells,
-        screen=1,
-        numbers=tuple(tell.numbers),
+    return tell.claim(
+        f"{answer.dataset}.answer", "answer", answer.dataset, words, verdict=answer.kind, cells=cells, screen=1
     )
 
 
@@ -294,14 +287,13 @@ def _beside(answer: Answer) -> list[Claim]:
         reached = tell.fraction("reached_advantage", best.leak.advantage, **_strongest(best.leak))
         words += f" On it the strongest attack has an advantage of {reached}."
     return [
-        Claim(
+        tell.claim(
             f"{answer.dataset}.baseline",
             "baseline",
             answer.dataset,
             words,
             cells=((best.model, best.defense),),
             screen=2,
-            numbers=tuple(tell.numbers),
         )
     ]
 
@@ -348,7 +340,7 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0) -> list[Claim]:
 def _tile(
     answer: Answer, one: Setting, place: int, kind: str, label: str, figure: str, words: str, tell: Telling
 ) -> Claim:
-    return Claim(
+    return tell.claim(
         f"{answer.dataset}.{kind}.{place}",
         kind,
         answer.dataset,
@@ -357,7 +349,6 @@ def _tile(
         figure=figure,
         cells=((one.model, one.defense),),
         screen=2,
-        numbers=tuple(tell.numbers),
     )
 
 
@@ -397,7 +388,7 @@ def _more(answer: Answer, one: Setting, place: int) -> list[Claim]:
         if words:
             cells = ((one.model, one.defense),)
             claim = f"{answer.dataset}.{kind}.{place}"
-            found.append(Claim(claim, kind, answer.dataset, words, cells=cells, numbers=tuple(tell.numbers)))
+            found.append(tell.claim(claim, kind, answer.dataset, words, cells=cells))
     return found
 
 
@@ -449,7 +440,7 @@ def _choice(answer: Answer) -> list[Claim]:
         f"{choice_words(answer.tried, tell)}"
     )
     tell("confidence", 0.95, "95")
-    return [Claim(f"{answer.dataset}.choice", "choice", answer.dataset, words, numbers=tuple(tell.numbers))]
+    return [tell.claim(f"{answer.dataset}.choice", "choice", answer.dataset, words)]
 
 
 def _unproven(answer: Answer) -> list[Claim]:
@@ -470,7 +461,7 @@ def _unproven(answer: Answer) -> list[Claim]:
     noisy = any(one.row["accountant"] for one in others)
     why = "Settings without a known ε for what attacks ask here" if noisy else "Defenses without differential privacy"
     words = f"{why} give no guarantee. Measured advantage: {'; '.join(told)}."
-    return [Claim(f"{answer.dataset}.unproven", "unproven", answer.dataset, words, numbers=tuple(tell.numbers))]
+    return [tell.claim(f"{answer.dataset}.unproven", "unproven", answer.dataset, words)]
 
 
 def _strength(one: Setting, tell: Telling) -> str:

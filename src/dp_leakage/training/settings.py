@@ -3,13 +3,15 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dp_leakage.common.errors import UserError, nearest
 
-OPTIMIZERS = ("adam", "sgd")
-SCHEDULES = ("linear", "cosine")
-INITIALIZATIONS = ("torch", "glorot")
+Optimizer = Literal["adam", "sgd"]
+Schedule = Literal["linear", "cosine"]
+Penalized = Literal["all", "last"]
+Initialization = Literal["torch", "glorot"]
+CHOICES = {"optimizer": Optimizer, "schedule": Schedule, "l2_on": Penalized, "initialization": Initialization}
 
 
 @dataclass(frozen=True)
@@ -43,33 +45,27 @@ class TrainingSettings:
             `layers.initial_parameters`).
     """
 
-    optimizer: Literal["adam", "sgd"] = "adam"
+    optimizer: Optimizer = "adam"
     learning_rate: float = 0.01
     momentum: float = 0.0
     l2: float = 0.0
-    l2_on: Literal["all", "last"] = "all"
+    l2_on: Penalized = "all"
     epochs: int = 100
     batch_size: float = 200
     evaluate_every: int = 1
-    initialization: Literal["torch", "glorot"] = "torch"
+    initialization: Initialization = "torch"
     final_learning_rate: float | None = None
-    schedule: Literal["linear", "cosine"] = "linear"
+    schedule: Schedule = "linear"
     warmup_epochs: int = 0
     average_decay: float | None = None
     average_epochs: int | None = None
     views: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            raise UserError(f"optimizer {self.optimizer!r} is unknown; {nearest(self.optimizer, OPTIMIZERS)}")
-        if self.schedule not in SCHEDULES:
-            raise UserError(f"schedule {self.schedule!r} is unknown; {nearest(self.schedule, SCHEDULES)}")
-        if self.l2_on not in ("all", "last"):
-            raise UserError(f"l2_on {self.l2_on!r} is unknown; {nearest(self.l2_on, ('all', 'last'))}")
-        if self.initialization not in INITIALIZATIONS:
-            raise UserError(
-                f"initialization {self.initialization!r} is unknown; {nearest(self.initialization, INITIALIZATIONS)}"
-            )
+        for key, choice in CHOICES.items():
+            value, known = getattr(self, key), get_args(choice)
+            if value not in known:
+                raise UserError(f"{key} {value!r} is unknown; {nearest(value, known)}")
         valid = {
             "learning_rate": (self.learning_rate > 0, "above 0"),
             "final_learning_rate": (self.final_learning_rate is None or self.final_learning_rate > 0, "above 0"),
