@@ -14,7 +14,7 @@ from dp_leakage.models.layers import module
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.gradients import fill_gradient
-from dp_leakage.training.samplers import draw_epoch
+from dp_leakage.training.samplers import draw_persons, roster
 from dp_leakage.training.trainer import start, train
 
 N = 24
@@ -140,6 +140,10 @@ def test_one_record_per_person_is_record_level_dp_sgd(sampler):
         torch.testing.assert_close(value, of_person.parameters[key], rtol=1e-10, atol=1e-12)
 
 
+def draw_one(sampler, rows, batch_size, persons, generator, held=None, most=None):
+    return draw_persons(sampler, [roster(rows, persons, held, most)], batch_size, [generator])[0]
+
+
 @pytest.mark.parametrize("sampler", ["poisson", "shuffle", "wor", "cyclic", "balls_in_bins"])
 @given(seed=st.integers(0, 2**32), out=st.integers(0, 4), most=st.sampled_from([None, 1, 3]))
 def test_a_person_is_in_a_batch_with_all_records_and_changes_nobody_elses(sampler, seed, out, most):
@@ -148,7 +152,7 @@ def test_a_person_is_in_a_batch_with_all_records_and_changes_nobody_elses(sample
 
     def drawn(held):
         generator = torch.Generator().manual_seed(seed)
-        own = draw_epoch(sampler, "person", rows, 2, persons, generator, held, most)
+        own = draw_one(sampler, rows, 2, persons, generator, held, most)
         return own, torch.rand(1, generator=generator).item()
 
     whole, after = drawn(torch.ones(N, dtype=torch.bool))
@@ -175,7 +179,7 @@ def test_a_crowded_persons_records_take_turns():
         [
             unit
             for _ in range(40)
-            for batch in draw_epoch("wor", "person", torch.arange(20), 1, persons, generator, None, 4)
+            for batch in draw_one("wor", torch.arange(20), 1, persons, generator, None, 4)
             for unit in batch
         ]
     )
@@ -188,7 +192,7 @@ def test_a_crowded_persons_records_take_turns():
 def test_batches_are_drawn_at_the_rate_of_persons():
     persons = torch.arange(2000) // 4
     generator = torch.Generator().manual_seed(2)
-    batches = draw_epoch("poisson", "person", torch.arange(2000), 50, persons, generator)
+    batches = draw_one("poisson", torch.arange(2000), 50, persons, generator)
     assert len(batches) == 10
     drawn = sum(len(batch) for batch in batches)
     # 5,000 coins of 1/10: standard deviation 21; six of them, false alarm 2e-9.

@@ -21,7 +21,7 @@ from torch import Generator, Tensor
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.common.user_code import FILES, call
-from dp_leakage.privacy.mechanism import PERSON, Sampler, holds_groups
+from dp_leakage.privacy.mechanism import Sampler, holds_groups
 
 
 class Persons(Collection[Tensor]):
@@ -71,27 +71,23 @@ def draw_epoch(
     groups: Tensor,
     generator: Generator,
     held: Tensor | None = None,
-    most: int | None = None,
     turns: int = 1,
     epoch: int = 0,
 ) -> list[Batch]:
-    """The ⌈m / batch_size⌉ batches of one epoch; if the unit is ``person``, m counts persons.
+    """The ⌈m / batch_size⌉ batches of one epoch; those of persons are of `draw_persons`.
 
     Args:
         sampler: see `Mechanism`.
-        unit: see `Mechanism`.
+        unit: see `Mechanism`; not ``person``.
         rows: int64 (m,), the row numbers of this model's records.
         batch_size: the size of a batch; for the Poisson kinds, rate = batch_size/m.
-        groups: int64 (m,), the person or the (sub)class of each of the model's records; (sub)classes from 0.
+        groups: int64 (m,), the (sub)class of each of the model's records, from 0.
         generator: the model's stream for batches. This call advances it by an amount that does not depend on ``held``.
         held: bool (m,), which of the rows the model trains on; None: all of them. A batch may then be empty.
-        most: at most so many records of a person are in a batch, drawn anew each time; None: all.
         turns: how many parts of the rows take turns, see `Mechanism.turns`; the steps go through them from epoch to
             epoch.
         epoch: how many epochs came before.
     """
-    if unit == PERSON:
-        return draw_persons(sampler, [roster(rows, groups, held, most)], batch_size, [generator])[0]
     count = len(rows)
     if sampler == "class_poisson":
         rate, steps = min(1.0, batch_size / count), math.ceil(count / batch_size)
@@ -227,7 +223,14 @@ class Roster(NamedTuple):
 
 
 def roster(rows: Tensor, groups: Tensor, held: Tensor | None, most: int | None) -> Roster:
-    """What stays the same from epoch to epoch; the arguments are those of `draw_epoch`."""
+    """What stays the same from epoch to epoch.
+
+    Args:
+        rows: int64 (m,), the row numbers of this model's records.
+        groups: int64 (m,), whose each of them is.
+        held: bool (m,), which of them the model trains on; None: all.
+        most: at most so many records of a person are in a batch, drawn anew each time; None: all.
+    """
     found, own = groups.unique(return_inverse=True)
     held = torch.ones(len(rows), dtype=torch.bool) if held is None else held
     crowded = most is not None and int(torch.bincount(own).max()) > most
@@ -240,7 +243,7 @@ def roster(rows: Tensor, groups: Tensor, held: Tensor | None, most: int | None) 
 def draw_persons(
     sampler: Sampler | str, rosters: Sequence[Roster], batch_size: float, generators: Sequence[Generator]
 ) -> list[list[Batch]]:
-    """`draw_epoch` for the unit ``person``, for each model: the drawn persons of each batch, with the held records.
+    """The batches of one epoch of persons, for each model: in each the drawn persons, with the held records.
 
     How far a model's generator advances does not depend on ``held``.
     """
