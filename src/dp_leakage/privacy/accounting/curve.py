@@ -196,9 +196,8 @@ def _directional(training: Training, neighbors: Neighbors) -> TradeOff | None:
     if mechanism.kappa == 0:
         return tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbors)))
     run = (training.epochs, training.batch_size, training.dataset_size, mechanism.sampler, neighbors)
-    case = Case(
-        "vmf_rdp", 0.5, *run, blocks=tuple(training.blocks or ()), summed=mechanism.summed
-    )  # δ has no effect here
+    delta, blocks = 0.5, tuple(training.blocks or ())  # δ has no effect here
+    case = Case("vmf_rdp", delta, *run, blocks=blocks, summed=mechanism.summed)
     beside = training.projection_cost(neighbors)
     known = vmf.loss_profile(mechanism.kappa, case, beside)
     curves = [tradeoff.profile(*known)] if known else _rates_by_renyi(mechanism.kappa, case, beside)

@@ -8,6 +8,7 @@ from dp_leakage.privacy.accounting.case import COMPOSING, Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_noise, draws_its_units, is_of, terms_of
 from dp_leakage.privacy.accounting.spend import epsilon_spent
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
+from dp_leakage.privacy.mechanisms import amount_of
 
 CLASSIC = "the classic Gaussian formula holds only while each epoch's epsilon is below 1"
 BATCH = "a whole batch's clipped gradient can move by twice the clipping norm, the formula assumes once"
@@ -102,8 +103,7 @@ def _as_claimed(accountant: str, mechanism: Mechanism, run: dict[str, Any], bloc
     """What the nominal accountant says about a training that breaks its assumptions."""
     check_noise(accountant, mechanism)
     terms = run | terms_of(accountant, mechanism, blocks)
-    name = "kappa" if mechanism.noise == "vmf" else "noise_multiplier"
-    sampler = terms["sampler"]
+    name, sampler = amount_of(mechanism.noise), terms["sampler"]
     sampling = "as_trained" if sampler == mechanism.sampler else f"hypothetical_{sampler}"
     epsilon = epsilon_spent(accountant, **{name: getattr(mechanism, name)}, **terms)
     return Spent(accountant, epsilon, Case(accountant=accountant, **terms).relation, False, sampling, UNASSUMED)
