@@ -172,15 +172,8 @@ def lenet_strided(
 
     With a smooth activation it is twice differentiable, as DLG requires.
     """
-    if len(strides) != len(channels):
-        raise UserError(f"{len(strides)} strides for {len(channels)} convolutions; valid is one for each")
-    layers: Layers = ()
-    for width, stride in zip(channels, strides, strict=True):
-        sides = output_shape(layers, shape)
-        if len(sides) != 3:
-            raise UserError(f"a convolution needs images (channels, height, width), not records of shape {shape}")
-        layers += (Conv2d(sides[0], width, 5, stride, padding=2), Dropout(dropout), activation_layer(activation))
-    return _finish(layers, shape, (), n_classes, dropout, activation)
+    n = len(channels)
+    return convnet(shape, n_classes, dropout, channels, [5] * n, strides, [2] * n, [0] * n, [], activation)
 
 
 def cnn(
@@ -230,9 +223,7 @@ def cnn_strided(
         raise UserError(
             f"architecture 'cnn_strided' needs images of at least 12×12 pixels, not records of shape {shape}"
         )
-    first = (Conv2d(shape[0], channels[0], 8, 2, 3), Dropout(dropout), activation_layer(activation))
-    second = (Conv2d(channels[0], channels[1], 4, 2), Dropout(dropout), activation_layer(activation))
-    return _finish((*first, *second), shape, (dense,), n_classes, dropout, activation)
+    return convnet(shape, n_classes, dropout, channels, (8, 4), (2, 2), [3, 0], [0, 0], [dense], activation)
 
 
 def convnet(
