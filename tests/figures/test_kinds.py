@@ -19,6 +19,7 @@ from dp_leakage.common.user_code import _imported
 from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
 from dp_leakage.figures.frames import NUMBERS, OF_CELL
 from dp_leakage.figures.labels import named_beside
+from dp_leakage.figures.notes import claimed_relations
 from dp_leakage.figures.pareto import surely_beaten, undominated
 from dp_leakage.figures.style import ALARM, encode, name, number
 from dp_leakage.metrics.roc import tpr_at_fpr
@@ -631,6 +632,49 @@ def test_what_was_proved_is_drawn_as_a_share_of_the_claim(audited: pd.DataFrame)
     figure, rows = draw("proved", audited, {})
     assert rows["share"].tolist() == pytest.approx((rows["measured"] / rows["epsilon"]).tolist())
     assert len(figure.axes[0].get_yticklabels()) == len(rows) > 0
+
+
+def test_a_bound_is_held_against_a_claim_for_the_same_neighbors(audited: pd.DataFrame) -> None:
+    """One for exchanged records stood beside an ε for one record more or less, half of it, and was called an error."""
+    private = (audited["metric"] == "epsilon_lower_bound") & audited["epsilon"].notna()
+    own = audited[private].drop_duplicates(["model", "defense"])
+    bounds = [
+        own.assign(neighbors=neighbors, value=factor * own["epsilon"])
+        for neighbors, factor in (("replace_one", 1.5), ("presence", 0.8))
+    ]
+    figure, rows = draw("proved", pd.concat([audited[audited["metric"] != "epsilon_lower_bound"], *bounds]), {})
+    of_presence = claimed_relations(rows).isin(["add_remove", "zero_out"])
+    assert of_presence.any()
+    np.testing.assert_allclose(rows["share"], np.where(of_presence, 0.8, 1.5))
+    alarmed = sum(line.get_color() == ALARM and line.get_marker() == ">" for line in figure.axes[0].lines)
+    assert alarmed == (~of_presence).sum()
+
+
+def test_points_that_chance_alone_puts_above_a_limit_are_no_errors() -> None:
+    """Each of 25 points a curve was judged by an interval of its own: one correct curve in ten had a red cross.
+
+    Of 40 figures of two null curves, at 95 % for all points, more than 6 have one once in 10,000 times.
+    """
+    frame = bounded_frame(mu=0.1)
+    crossed = 0
+    for seed in range(40):
+        noise = np.random.default_rng(seed).standard_normal(len(frame))
+        crossed += bool(
+            draw("roc", frame.assign(score=frame["score"].where(frame["score"].isna(), noise)), {})[1]["crosses"].any()
+        )
+    assert crossed <= 6
+
+
+def test_an_advantage_that_no_privacy_bounds_has_no_limit_beside_it(quick: pd.DataFrame) -> None:
+    """As in jayaraman2019's code, it holds what the other features tell of an attribute, which needs no record."""
+    drawn = {
+        definition: draw("leakage", quick, {"attack": "yeom_attribute", "definition": definition, "point": True})
+        for definition in ("gap", "released")
+    }
+    said = {key: [text.get_text() for text in figure.legends[0].get_texts()] for key, (figure, _) in drawn.items()}
+    assert "no attack can be above, proven" in said["gap"]
+    assert not any("no attack can be above" in text or "bound" in text for text in said["released"])
+    assert drawn["released"][1]["advantage_proven"].isna().all()
 
 
 def test_bounds_that_coins_prove_of_the_same_cells_are_no_audits(audited: pd.DataFrame) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "The ε that each defense claims, the accounted ε of its training, and the lower bound that an audit "
     "proves. A measured bound to the right of the accounted ε would prove an error. No orange line: nothing was "
-    "proven. No blue mark: not differentially private, or no valid accountant for replace-one neighbors. Red then "
-    "marks bounds above the ε accounted for other neighbors, converted to replace-one.",
+    "proven. No blue mark: not differentially private, or no valid accountant for the neighbors of the axis. Red "
+    "then marks bounds above the ε accounted for other neighbors, converted.",
 }
 
 MEASURED = "#d55e00"
@@ -62,7 +62,7 @@ def draw(
     for (ax,), (heading, part) in zip(axes, parts, strict=True):
         ax.set_title(heading, loc="left")
         _panel(ax, part, seen)
-    axes[-1][0].set_xlabel("ε (for replace-one neighbors, but for the claimed)")
+    axes[-1][0].set_xlabel(f"ε (for {name(relations[0])} neighbors, but for the claimed)")
     handles = [
         Line2D([], [], label="claimed (as its accountant means it)", **CLAIMED),
         Line2D([], [], label="spent, smallest valid bound", **SPENT),

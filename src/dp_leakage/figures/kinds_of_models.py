@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen
+from dp_leakage.figures.frames import chosen, is_private
 from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
 from dp_leakage.figures.pareto import bars_both_ways, drawn_points, label_axes, label_budgets
 from dp_leakage.figures.style import COLORS, GRAY, INK, finish, name, panel_grid, styled
@@ -69,10 +69,10 @@ def draw(
 
 
 def _model(ax: "Axes", part: pd.DataFrame, color: str, mark: str) -> None:
-    part = part.sort_values("epsilon", na_position="last")
+    part = part.sort_values(["epsilon", "epsilon_spent"], na_position="last")
     bars_both_ways(ax, part, color, alpha=0.4)
     ax.plot(part["test_accuracy"], part["measured"], color=color, linewidth=0.9, alpha=0.6, zorder=2)
     for private in (False, True):
-        own = part[part["epsilon"].notna() == private]
+        own = part[is_private(part) == private]
         face = color if private else "white"
         ax.plot(own["test_accuracy"], own["measured"], mark, color=color, markerfacecolor=face, markersize=6, zorder=3)

@@ -290,6 +290,9 @@ def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., 
         return over.rows, lambda ax, part: [], threshold_notes(over.rows)
     by_point, limit = given.settings["point"], "advantage_proven" if fpr is None else "tpr_proven"
     rows = with_proven(over.rows, given.proven, fpr or NAMED_FPR)
+    if given.settings.get("definition") == "released" and (rows["metric"] == "attribute_advantage").any():
+        # This advantage counts what the features tell of an attribute without any record: nothing bounds it.
+        rows, by_point = rows.assign(**{limit: np.nan}), False
     rows = bound_columns(rows, over.x) if by_point else rows
     spent = set(rows["spent_neighbors"].dropna()) if over.x == "epsilon_spent" else None
 

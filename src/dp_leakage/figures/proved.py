@@ -7,7 +7,7 @@ import pandas as pd
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, drawn_numbers
-from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.notes import claimed_relations, own_notes
 from dp_leakage.figures.numbers import number
 from dp_leakage.figures.style import ALARM, COLORS, GRAY, INK, canvas, finish, mechanism_name, name, styled
 from dp_leakage.metrics.intervals import CONFIDENCE
@@ -45,6 +45,7 @@ FIGURE = {
 }
 
 CORRECT = COLORS[0]
+PRESENCE_OF, PRESENCE = "presence", ("add_remove", "zero_out")  # what such a bound is called, and what it is about
 FACTS = [
     "audit",
     "design",
@@ -85,7 +86,7 @@ def draw(
         raise UserError(
             "figure of kind 'proved': no audit of a cell with a claimed ε; valid is a study with key 'audit'"
         )
-    bounds = bounds[bounds["neighbors"] != "presence"]  # the others restate the same audit for other neighbors
+    bounds = _for_claimed_neighbors(bounds)
     among = bounds.groupby(CELL)["bug"].transform(lambda bugs: bool((bugs != "none").any()))
     kept = (among == settings["bugs"]) & bounds["epsilon"].notna()
     if not kept.any():
@@ -140,6 +141,14 @@ def draw(
         *own_notes(settings),
     ]
     return finish(figure, handles, notes, settings.get("title")), rows
+
+
+def _for_claimed_neighbors(bounds: pd.DataFrame) -> pd.DataFrame:
+    """One row for each audit: of a bound that is restated for a record's presence, that which the claim is about."""
+    restated = bounds["neighbors"] == PRESENCE_OF
+    audits = restated.groupby([bounds[column] for column in (*CELL, "audit")])
+    both = audits.transform("any") & ~audits.transform("all")
+    return bounds[~both | (restated == claimed_relations(bounds).isin(PRESENCE))]
 
 
 def _bar(ax: "Axes", place: int, row: Any) -> None:

@@ -9,9 +9,11 @@ from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_s
 from dp_leakage.figures.limits import Limits, divided, proven_notes, proven_tprs
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import ALARM, GRAY, INK, finish, log_axis, name, panel_grid, styled, told_apart
+from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.measure import at_fpr
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import by_repeat
+from dp_leakage.metrics.simultaneous import simultaneous
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,6 +73,7 @@ def draw(
         ],
         ignore_index=True,
     )
+    rows = rows.assign(crosses=_beyond(rows))
     figure, grid = panel_grid(panels(rows, by=("dataset", "model", "defense")), 2, (3.4, 3.1))
     styles = told_apart(attacks)
     least = float(rows["fpr"].min())
@@ -114,10 +117,7 @@ def draw(
 
 
 def _curve(scores: pd.DataFrame, attack: str, limit_of: Limits) -> pd.DataFrame:
-    """TPR with its interval at rates from one false alarm among the non-members to all but one, and what is proven.
-
-    ``crosses`` is where the interval lies above that: the mechanism, the accounting or the attack is wrong.
-    """
+    """TPR with its interval at rates from one false alarm among the non-members to all but one, and what is proven."""
     (score,), member = by_repeat(scores, ["score"], ["record"])
     n = int((~member).sum())
     passing = np.unique(np.round(np.geomspace(1, n - 1, POINTS)).astype(int))
@@ -126,4 +126,19 @@ def _curve(scores: pd.DataFrame, attack: str, limit_of: Limits) -> pd.DataFrame:
     cell = scores.iloc[0]
     curve = pd.DataFrame([own_row(cell, "tpr_at_fpr", found[fpr], attack=attack, fpr=fpr) for fpr in rates])
     limit = limit_of(tuple(curve.iloc[0][CELL]), curve["fpr"].to_numpy())
-    return curve.assign(tpr_proven=limit, crosses=curve["low"] > limit)
+    return curve.assign(tpr_proven=limit)
+
+
+def _beyond(rows: pd.DataFrame) -> list[bool]:
+    """Where a curve lies above what is proven, so that the mechanism, the accounting or the attack is wrong.
+
+    By intervals that hold for all points of the figure that have a limit: of so many, one in twenty would lie above a
+    limit near the diagonal by chance.
+    """
+    limited = rows["tpr_proven"] < 1
+    points = int(limited.sum())
+    found = zip(rows["measured"], rows["low"], rows["high"], rows["tpr_proven"], limited, strict=True)
+    return [
+        bool(has_limit and simultaneous(Estimate(value, low, high), points, (0.0, 1.0)).low > limit)
+        for value, low, high, limit, has_limit in found
+    ]

@@ -66,7 +66,8 @@ def _of_trace(said: Signals, statistic: str) -> np.ndarray:
         raise UserError(f"attack loss_trace: losses are known of {len(said.losses)} epoch; valid are {LEAST} or more")
     losses = said.losses.astype(np.float64)
     if statistic == "rise":
-        margin = -np.log(np.expm1(np.maximum(losses, TINY)))
+        losses = np.maximum(losses, TINY)
+        margin = -(losses + np.log(-np.expm1(-losses)))  # −log(e^ℓ − 1), without its overflow
         return np.asarray(margin[-1] - margin[: max(1, len(margin) // 4)].mean(axis=0))
     if statistic == "mean":
         return np.asarray(-losses.mean(axis=0))
