@@ -40,17 +40,24 @@ METRICS = {
 }
 
 
+def write_metrics(cell):
+    """Those of a cell that spent an ε."""
+    said = {"dataset": cell.parent.parent.name, "model": cell.parent.name, "defense": cell.name, "valid": True}
+    numbers = [
+        {"metric": "membership_auc", "value": 0.5, "low": 0.4, "high": 0.6, "accounted_by": "", "neighbors": ""},
+        {"metric": "epsilon_spent", "value": 1.5, "accounted_by": "rdp", "neighbors": "add_remove"},
+    ]
+    rows = [{"repeat": "all", "low": np.nan, "high": np.nan} | own | said for own in numbers]
+    write_table(cell / "metrics.parquet", {key: [row[key] for row in rows] for key in rows[0]}, MADE)
+
+
 @pytest.fixture
 def results(tmp_path):
     folder = tmp_path / "results"
     cell = folder / "digits" / "mlp" / "none"
     members = np.arange(1000, 1040)[None]
     write_tensors(cell / "target.safetensors", {"0.weight": np.ones((1, 3)), "train_indices": members}, MADE)
-    write_table(
-        cell / "metrics.parquet",
-        {"metric": ["membership_auc"], "repeat": ["all"], "value": [0.5], "low": [0.4], "high": [0.6]},
-        MADE,
-    )
+    write_metrics(cell)
     # Which of the test records the models have right.
     write_table(cell / "training.parquet", {"repeat": [0], "epoch": [1], RIGHT: [[1, 0]], ASKED: [[1, 1]]}, MADE)
     write_table(cell / "attack" / "yeom.parquet", {"record": members[0], "score": members[0] / 7}, MADE)
@@ -93,7 +100,7 @@ def test_what_is_given_away_can_be_used(results, tmp_path):
         assert list(file.keys()) == ["0.weight"]
         assert json.loads(file.metadata()["dp_leakage"]) == {"mechanism": {"noise": "gaussian"}, "model": "mlp"}
         np.testing.assert_array_equal(file.get_tensor("0.weight"), np.ones((1, 3)))
-    assert pd.read_parquet(cell / "metrics.parquet")["value"].tolist() == [0.5]
+    assert pd.read_parquet(cell / "metrics.parquet")["value"].tolist() == [0.5, 1.5]
     with Image.open(tmp_path / "shared" / "figures" / "fig.png") as picture:
         picture.verify()
 
@@ -196,8 +203,17 @@ def test_the_readme_says_which_models_are_there_what_they_spent_and_which_are_no
     assert str(SEED) not in said
     assert "No ε covers" not in said
     metrics.unlink()
-    share(results, tmp_path / "unmeasured")
-    assert "| digits/mlp/none | not known |" in (tmp_path / "unmeasured" / "README.md").read_text()
+    assert "digits/mlp/none (no known ε)" in share(results, tmp_path / "unmeasured").kept_back
+    share(results, tmp_path / "asked_for", undefended=True)
+    assert "| digits/mlp/none | not known |" in (tmp_path / "asked_for" / "README.md").read_text()
+
+
+def test_models_of_which_no_epsilon_is_valid_stay(results, tmp_path):
+    """Under batches that no accountant of the noise covers, only a number that does not hold is there."""
+    path = results / "digits" / "mlp" / "none" / "metrics.parquet"
+    frame = pd.read_parquet(path).assign(valid=False)
+    write_table(path, frame.to_dict("list"), MADE)
+    assert share(results, tmp_path / "shared").kept_back == ["digits/mlp/none (no known ε)"]
 
 
 def test_the_copy_says_what_no_epsilon_covers(results, tmp_path):
@@ -206,6 +222,7 @@ def test_the_copy_says_what_no_epsilon_covers(results, tmp_path):
     mechanism = {"noise": "gaussian", "unit": "subclass", "settings": {"k_sub": 5, "partition": "kmeans"}}
     made = MADE | {"settings": MADE["settings"] | {"mechanism": mechanism}}
     write_tensors(cell / "target.safetensors", {"0.weight": np.ones((1, 3))}, made)
+    write_metrics(cell)
     notes = [
         "age: 3 missing values were replaced by 41, the median of all records, which lies outside the privacy budget."
     ]
@@ -235,6 +252,7 @@ def test_of_the_settings_go_neither_seeds_nor_paths(results, tmp_path):
     }  # fmt: skip
     settings = {"engine": "ensemble", "mechanism": {"noise": "gaussian"}, "architecture": architecture}
     path = target(results, {"w": np.ones((1, 3))}, {"settings": settings, "parameters": ["w", "train_indices"]})
+    write_metrics(path.parent)
     share(results, tmp_path / "shared")
     with safe_open(tmp_path / "shared" / path.relative_to(results), framework="numpy") as file:
         told = json.loads(file.metadata()["dp_leakage"])["architecture"]
@@ -279,7 +297,7 @@ def test_figures_of_records_stay(results, tmp_path):
 def test_a_metric_of_one_record_stays(results, tmp_path):
     share(results, tmp_path / "shared")
     kept = pd.read_parquet(tmp_path / "shared" / "digits" / "mlp" / "none" / "metrics.parquet")
-    assert kept["metric"].tolist() == ["membership_auc"]
+    assert kept["metric"].tolist() == ["membership_auc", "epsilon_spent"]
 
 
 # ---------------------------------------------------------------------- what is refused

@@ -57,7 +57,7 @@ def scored(
         train: see the module.
         data: its members are trained on, ``canaries`` of them replaced.
         canary: ``mislabeled``, ``optimized``, ``blank`` or ``feature``.
-        canaries: m, per model.
+        canaries: m, per model, at places drawn anew for each.
         models: K.
         seed: draws canaries and coins; the trainings get seeds derived from it.
 
@@ -74,10 +74,14 @@ def scored(
     seeds = rng.integers(2**31, size=models)
     scores = np.empty(held.shape)
     x, y = placed.x[placed.held], placed.y[placed.held]
+    everybody, orders = np.concatenate([placed.fixed, placed.held]), np.random.default_rng([seed, 2])
 
     def outputs() -> Iterator[Arrays]:
         for coins, own in zip(held, seeds, strict=True):
-            rows = np.concatenate([placed.fixed, placed.held[coins]])
+            # In an order that says nothing of the coins. At the end, where many trainings hold records out or drop an
+            # incomplete batch, a canary would never be trained on.
+            order = orders.permutation(everybody)
+            rows = order[~np.isin(order, placed.held[~coins])]
             predict = train(placed.x[rows], placed.y[rows], int(own))
             yield {"outputs": _outputs(predict(x.copy()), canaries, data.n_classes)}
 

@@ -40,7 +40,7 @@ from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.data.augment import COPIES
-from dp_leakage.data.outside import CLUSTERS, is_clustered, uncovered
+from dp_leakage.data.outside import grouping, uncovered
 from dp_leakage.figures.files import without_provenance
 from dp_leakage.metrics.rows import MEASURED, check_tidy, completed, qualifiers
 from dp_leakage.metrics.spent import known
@@ -172,15 +172,19 @@ def _parameters(path: Path, refuted: bool) -> tuple[bytes, str]:
     if not going:
         return b"", ""
     reason = "no differential privacy" if mechanism is None or mechanism.get("noise", "none") == "none" else ""
-    reason = reason or ("an attack refutes its ε" if refuted else "no finite ε" if _promises_nothing(path) else "")
+    reason = reason or ("an attack refutes its ε" if refuted else _promises_nothing(path))
     told = _open({key: settings[key] for key in SETTINGS if key in settings})
     return save(going, {"dp_leakage": json.dumps(told, sort_keys=True)}), reason
 
 
-def _promises_nothing(path: Path) -> bool:
-    """Whether every ε that was spent on models is infinite, as for people with many records under noise for one."""
+def _promises_nothing(path: Path) -> str:
+    """Why no ε of these models promises anything; "" if one does.
+
+    None is known under batches that no accountant covers, or without metrics. Each is infinite, for example, where
+    people have many records and noise hides one.
+    """
     epsilons = _spent(path)["epsilon_spent"]
-    return len(epsilons) > 0 and not np.isfinite(epsilons).any()
+    return "" if np.isfinite(epsilons).any() else "no finite ε" if len(epsilons) else "no known ε"
 
 
 def _spent(path: Path) -> pd.DataFrame:
@@ -238,8 +242,9 @@ def _uncovered(results: Path, models: Sequence[Path]) -> Iterator[str]:
         if any(COPIES in note for note in notes):
             yield f"{folder.name}: {COPIES}"
     for path in models:
-        if is_clustered(read_tensors(path)[1].get("settings", {}).get("mechanism")):
-            yield f"{_cell(results, path)}: {CLUSTERS}"
+        mechanism = read_tensors(path)[1].get("settings", {}).get("mechanism") or {}
+        if words := grouping(mechanism.get("unit", "example"), mechanism.get("settings", {}).get("partition")):
+            yield f"{_cell(results, path)}: {words}"
 
 
 def _epsilons(path: Path) -> str:

@@ -57,6 +57,12 @@ def test_a_training_without_noise_is_refuted(module, capsys):
     assert "This refutes the claim of ε = 1 at δ = 1e-05." in capsys.readouterr().out
 
 
+def test_a_training_that_holds_out_its_last_records_is_refuted_too(module, capsys):
+    """The canary was the last record, and such a training never saw it: no noise at all was "not refuted"."""
+    text = COUNTING.format(deviation=0.1, label=blank_label()).replace("np.abs(x)", "np.abs(x[:-3])")
+    assert audited(module(text)) == REFUTED
+
+
 @pytest.mark.parametrize("canaries", ["1", "10"])
 def test_of_a_training_that_ignores_its_records_the_audit_says_nothing(canaries, module, capsys):
     same = "import numpy as np\ndef train(x, y, seed):\n    return lambda r: np.tile(np.eye(10)[0], (len(r), 1))\n"

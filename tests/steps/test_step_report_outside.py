@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dp_leakage.data.outside import OUTSIDE, uncovered
+from dp_leakage.data.outside import CLUSTERS, LEARNED, OUTSIDE, grouping, uncovered
 from dp_leakage.data.raw import Gap, Raw, filled
 
 ARRAYS = {
@@ -30,6 +30,11 @@ GAP = "age: 3 missing values were replaced by 41, the median of "
         (None, [f"{GAP}all records, which lies {OUTSIDE}."], (FILLED,)),
         ({"method": "pca", "fit_on": ["target_nonmembers"]}, [f"{GAP}all records, which lies {OUTSIDE}."], (FILLED,)),
         (None, [f"{GAP}the attacker's 10 records."], ()),
+        (
+            None,
+            [f"3 records of the study are among those. {LEARNED}."],
+            ("the features, learned from some of these records",),
+        ),
     ],
 )
 def test_what_saw_training_records_without_noise_is_outside(
@@ -44,3 +49,9 @@ def test_the_note_on_gaps_says_what_is_looked_for_in_it() -> None:
     for roles, named in (({"target_members": [0, 1]}, (FILLED,)), ({"shadow_pool": [2, 3]}, ())):
         rows = {role: np.array(own) for role, own in roles.items()}
         assert uncovered(None, ARRAYS, filled(raw, rows).notes) == named
+
+
+def test_groups_that_the_records_may_have_made_are_outside() -> None:
+    assert grouping("subclass", "kmeans") == CLUSTERS
+    assert grouping("by_rank", None) == "the groups that the plugin by_rank makes of the records"
+    assert not any(grouping(unit, None) for unit in ("example", "person", "batch", "class", "subclass"))

@@ -9,6 +9,8 @@ from dp_leakage.data.projection_settings import PRIVATE
 from dp_leakage.data.roles import ROLES, trained_role
 
 OUTSIDE = "outside the privacy budget"  # in a note on the data: a source looked at all records
+LEARNED = "What the features give away of them is in no ε"  # in a note on the data: of records known from elsewhere
+GIVEN = ("example", "person", "batch", "class")  # units that each record decides for itself
 CLUSTERS = "the k-means subclasses, fitted on each model's training records"
 
 
@@ -23,7 +25,8 @@ def uncovered(
         notes: on the preparation.
     """
     gaps = any("missing values" in note and OUTSIDE in note for note in notes)
-    filled = ("the values that fill gaps, computed from all records",) if gaps else ()
+    filled: tuple[str, ...] = ("the values that fill gaps, computed from all records",) if gaps else ()
+    filled += ("the features, learned from some of these records",) if any(LEARNED in note for note in notes) else ()
     given = projection or {}
     roles = [role for role in arrays if role in ROLES]
     fitted = roles if given.get("fit_on", "all") == "all" else given["fit_on"]
@@ -35,6 +38,13 @@ def uncovered(
     return (*(f"{what}, {records}" for what in (*scaled, *pca)), *filled)
 
 
-def is_clustered(mechanism: Mapping[str, Any] | None) -> bool:
-    """Whether a mechanism's units are subclasses that k-means finds among the records that they protect."""
-    return mechanism is not None and mechanism.get("settings", {}).get("partition") == "kmeans"
+def grouping(unit: str, partition: str | None) -> str:
+    """Who made the groups that are a mechanism's units, where the records may have decided; "" where they did not.
+
+    Args:
+        unit: see `Mechanism`.
+        partition: of subclasses.
+    """
+    if unit == "subclass":
+        return CLUSTERS if partition == "kmeans" else ""
+    return "" if unit in GIVEN else f"the groups that the plugin {unit} makes of the records"

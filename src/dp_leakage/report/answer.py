@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from dp_leakage.data.outside import grouping
 from dp_leakage.figures.frames import chosen, in_order, is_private
 from dp_leakage.figures.style import Series
 from dp_leakage.metrics import STRONGEST
@@ -115,6 +116,11 @@ class Setting:
     def clustered(self) -> bool:
         """Whether its units are subclasses that k-means found among the records that they protect."""
         return bool(self.row["mechanism"] == "subclass") and "partition=random" not in self.defense
+
+    @property
+    def grouping(self) -> str:
+        """`outside.grouping` of its units."""
+        return grouping(str(self.row["unit"]), "kmeans" if self.clustered else None)
 
     @property
     def advantage(self) -> float:

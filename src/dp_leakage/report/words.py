@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from dp_leakage.data.outside import CLUSTERS
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics import STRONGEST
@@ -169,7 +168,7 @@ def _outside(answer: Answer, outside: Sequence[str], tell: Telling) -> str:
     """What the ε in the sentence leaves out; "" where it names none."""
     if answer.kind in ("guessing", "untried"):
         return ""
-    outside = [*outside, *([CLUSTERS] if any(one.clustered for one in answer.told) else [])]
+    outside = [*outside, *dict.fromkeys(one.grouping for one in answer.told if one.grouping)]
     for words in outside:
         for digits in _digits(words):
             tell("count", float(digits.replace(",", "")), digits)

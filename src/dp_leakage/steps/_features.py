@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.data.outside import LEARNED
 from dp_leakage.data.projection_settings import CONVOLUTIONS
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.features import kept_layers
@@ -83,8 +84,5 @@ def _sentences(made: Json, layers: str, copies: int) -> list[str]:
         f"{settings['source']['source']}{right}. Those records count as public: no ε is of them."
     ]
     if copies:
-        notes.append(
-            f"{copies:,} records of the study are among those public ones, value for value. What the features "
-            "give away of them is in no ε."
-        )
+        notes.append(f"{copies:,} records of the study are among those public ones, value for value. {LEARNED}.")
     return notes

@@ -112,8 +112,13 @@ def is_of(accountant: str, mechanism: Mechanism) -> bool:
 
 
 def draws_its_units(mechanism: Mechanism) -> bool:
-    """Whether the sampler draws units of this kind, as accountants take for granted: groups, or single units."""
-    return mechanism.sampler in FILES or holds_groups(mechanism.unit) == (mechanism.sampler == "class_poisson")
+    """Whether the sampler draws units of this kind, as accountants take for granted: groups, or single units.
+
+    A plugin's draws single units, unless the plugin makes groups too.
+    """
+    sampler, unit = mechanism.sampler, mechanism.unit
+    draws_groups = sampler == "class_poisson" or (sampler in FILES and sampler == unit)
+    return holds_groups(unit) == draws_groups
 
 
 def is_covered(mechanism: Mechanism) -> bool:
