@@ -756,6 +756,23 @@ def test_the_epsilon_of_own_batches_as_printed_is_reported_and_proves_nothing(tm
     assert proven_curve(Training(mechanism, 1e-5, **schedule), "replace_one") is None
 
 
+def test_own_batches_of_records_prove_nothing_of_classes(tmp_path, monkeypatch):
+    """A class changes whenever one of its records is drawn, by up to twice the bound, not at a record's rate."""
+    text = PRINTED.replace("as_printed", "bound").replace('["replace_one"]', '["add_remove"]')
+    entry = {"defense": "halves", "accountant": "halves", "noise_multiplier": [2]}
+    study_with(tmp_path, monkeypatch, "halves", text, entry)
+    mechanism = Mechanism(sampler="halves", noise_multiplier=2.0)
+    training = Training(mechanism, 1e-5, epochs=2, batch_size=40, dataset_size=120)
+    assert proven_curve(training, "add_remove") is not None
+    for unit in ("class", "subclass"):
+        of_groups = replace(training, mechanism=replace(mechanism, unit=unit))
+        assert proven_curve(of_groups, "add_remove") is proven_curve(of_groups, "replace_one") is None
+        assert not any(
+            row.valid
+            for row in epsilon_report(of_groups.mechanism, delta=1e-5, epochs=2, batch_size=40, dataset_size=120)
+        )
+
+
 LATE = """
 import torch
 from dp_leakage.privacy.mechanisms import gaussian
