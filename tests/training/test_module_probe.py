@@ -148,6 +148,14 @@ class OnlyIfMany(Net):
         return h - h.mean(0) if len(x) >= BATCH else h
 
 
+class ByCountAndDraws(Net):
+    """Draws by functions, where no dropout layer can be found."""
+
+    def between(self, h, x):
+        h = F.dropout(h, 0.1, self.training) + torch.randn_like(h) + torch.empty_like(h).uniform_()
+        return h * len(x)
+
+
 class ByCount(Net):
     def between(self, h, x):
         return h / len(x)
@@ -247,6 +255,7 @@ def test_a_module_whose_records_stay_apart_passes(module):
         (MaskedAttention, "depends on the other records"),
         (MixingBackward, "gradient of parameter 'enter.weight' for one record depends on the other records"),
         (ByCount, "depends on how many others"),
+        (ByCountAndDraws, "depends on how many others"),
         (Memory, "it must keep nothing of earlier batches"),
         (OtherDraws, "random numbers from PyTorch's stream only"),
         (Folded, "has 4 rows for a batch of 1"),

@@ -6,12 +6,14 @@ parameter or a buffer, since no noise protects what a forward pass writes. The r
 so that the answer reveals nothing. A module that behaves badly only on inputs of a kind not tried here passes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, Parameters, forward
@@ -27,6 +29,34 @@ OTHERS: tuple[Callable[[Tensor], Tensor], ...] = (
     lambda record: 1e4 * (1 + record),
     lambda record: torch.full_like(record, 3e38),
 )
+
+
+DROPPING = {
+    getattr(functional, f"{kind}dropout{n}")
+    for kind, n in (
+        ("", ""),
+        ("", "1d"),
+        ("", "2d"),
+        ("", "3d"),
+        ("alpha_", ""),
+        ("feature_alpha_", ""),
+    )
+} | {torch.dropout, torch.feature_dropout, torch.alpha_dropout, torch.feature_alpha_dropout}
+DRAWING = {
+    torch.rand,
+    torch.randn,
+    torch.rand_like,
+    torch.randn_like,
+    torch.normal,
+    torch.bernoulli,
+    Tensor.bernoulli,
+    Tensor.bernoulli_,
+    Tensor.normal_,
+    Tensor.uniform_,
+    Tensor.exponential_,
+    Tensor.log_normal_,
+    Tensor.cauchy_,
+}
 
 
 def check_foreign(layers: Layers, batch_size: int, dtype: torch.dtype) -> None:
@@ -133,8 +163,10 @@ def _check_batch(
 
 
 def _check_removal(layer: TorchModule, model: Parameters, x: Tensor, where: str) -> None:
-    """Without the first record, the others' gradients are the same up to rounding. Skipped if the module draws."""
-    with _without_dropout(layer.workplace):
+    """Without the first record, the others' gradients are the same up to rounding. Skipped if the module still draws
+    where it is kept from it.
+    """
+    with _WithoutDraws():
         whole, drawn_anew = _passed(layer, model, x), _passed(layer, model, x, seed=1)
         others = torch.arange(len(x)) > 0
         part = _passed(layer, model, x[others], torch.arange(len(x))[others])
@@ -149,15 +181,17 @@ def _check_removal(layer: TorchModule, model: Parameters, x: Tensor, where: str)
             )
 
 
-@contextmanager
-def _without_dropout(module: nn.Module) -> Iterator[None]:
-    """Sets the rate of every dropout layer to 0."""
-    rates = {own: own.p for own in module.modules() if isinstance(own, nn.modules.dropout._DropoutNd)}
-    for own in rates:
-        own.p = 0.0
-    yield
-    for own, rate in rates.items():
-        own.p = rate
+class _WithoutDraws(TorchFunctionMode):
+    """Keeps PyTorch's functions from drawing: dropout does nothing, and every drawn number is 1."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in DROPPING:
+            return args[0] if args else kwargs["input"]
+        if func is functional.scaled_dot_product_attention:
+            kwargs = kwargs | {"dropout_p": 0.0} if len(args) < 5 else kwargs
+        made = func(*args, **kwargs)
+        return made.fill_(1) if func in DRAWING else made
 
 
 def _passed(
