@@ -62,7 +62,9 @@ def _beside(
         for by, found in (("attack", attack), ("imputation", imputed))
     ]
     blocks = tuple(a - b for a, b in zip(attack.blocks, imputed.blocks, strict=True))
-    added = crossed(Influences(attack.value - imputed.value, blocks), None if limits is None else (-1.0, 1.0))
+    fewest = min((found.judged for found in both if found.judged is not None), default=None)
+    difference = Influences(attack.value - imputed.value, blocks, judged=fewest)
+    added = crossed(difference, None if limits is None else (-1.0, 1.0))
     return [*rows, row(f"{metric}_added", ALL, added, **own)]
 
 
@@ -75,7 +77,8 @@ def right_of_surest(right: np.ndarray, confidence: np.ndarray, member: np.ndarra
         member: bool (R, n).
         top: the share of the guesses about each model's members, in (0, 1].
 
-    The limit that makes a guess one of the surest counts as given.
+    The limit that makes a guess one of the surest counts as given. The number rests on the records of these guesses
+    alone: ten that are all right are no evidence about a hundred.
     """
     chosen = np.zeros(right.shape, bool)
     for r, inside in enumerate(member):
@@ -85,7 +88,8 @@ def right_of_surest(right: np.ndarray, confidence: np.ndarray, member: np.ndarra
     counts = chosen.sum(axis=(1, 2))
     each = (chosen & right).sum(axis=(1, 2)) / counts
     moved = (chosen * (right - each[:, None, None])).sum(axis=2) * (right.shape[1] / counts)[:, None]
-    return Influences(float(each.mean()), (moved + (each - each.mean())[:, None],))
+    judged = int(chosen.any(axis=(0, 2)).sum())
+    return Influences(float(each.mean()), (moved + (each - each.mean())[:, None],), judged=judged)
 
 
 def explained(true: np.ndarray, guess: np.ndarray, member: np.ndarray) -> Influences:

@@ -134,16 +134,19 @@ class Influences(NamedTuple):
             contributions to each repeat's deviation; they sum to 0 over all repeats and blocks.
         below: the same for the lower end of the interval, where the number answers differently to chance on that side;
             empty if it does not.
+        judged: how many records the number rests on, where the others have no influence because nobody asks about them;
+            None for all.
     """
 
     value: float
     blocks: tuple[np.ndarray, ...]
     below: tuple[np.ndarray, ...] = ()
+    judged: int | None = None
 
     def times(self, factor: float) -> "Influences":
         """Of the number times a factor > 0."""
         blocks, below = (tuple(block * factor for block in each) for each in (self.blocks, self.below))
-        return Influences(self.value * factor, blocks, below)
+        return Influences(self.value * factor, blocks, below, self.judged)
 
     def of(self, owner: np.ndarray) -> "Influences":
         """Of the owners of the records, int64 (n,) from 0 on, who are independent where their records are not.
@@ -156,7 +159,8 @@ class Influences(NamedTuple):
         def summed(block: np.ndarray) -> np.ndarray:
             return np.stack([np.bincount(owner, row, owners) for row in block]) * (owners / len(owner))
 
-        return Influences(self.value, *(tuple(summed(block) for block in each) for each in self[1:]))
+        blocks, below = (tuple(summed(block) for block in each) for each in (self.blocks, self.below))
+        return Influences(self.value, blocks, below, self.judged)
 
 
 def influences_of_mean(values: np.ndarray) -> Influences:
@@ -182,12 +186,15 @@ def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Est
     by chance, and their spread is taken to be what the tenth of these studies shows. The spread of heavy-tailed records
     is worth fewer degrees of freedom, Var(s²) = σ⁴(2/(n−1) + κ/n) with κ the excess kurtosis, and the ends are moved
     for skewed records (Hall 1992). A single repeat says nothing about other trainings, so then the interval is for that
-    model only.
+    model only. Influences of 0 say nothing of the spread; then Wilson's interval of as many records as were judged is
+    used, if there are limits.
     """
-    whole = over_layouts(found.value, [layout(block) for block in found.blocks], limits)
-    if not found.below:
-        return whole
-    return whole._replace(low=over_layouts(found.value, [layout(block) for block in found.below], limits).low)
+
+    def over(blocks: tuple[np.ndarray, ...]) -> Estimate:
+        return over_layouts(found.value, [layout(block) for block in blocks], limits, found.judged)
+
+    whole = over(found.blocks)
+    return whole._replace(low=over(found.below).low) if found.below else whole
 
 
 class Layout(NamedTuple):
@@ -214,13 +221,18 @@ def layout(block: np.ndarray) -> Layout:
     return Layout(rows, columns, max(squares, 0.0))
 
 
-def over_layouts(value: float, blocks: Sequence[Layout], limits: tuple[float, float] | None = None) -> Estimate:
-    """As `crossed`, from the layouts of a number's blocks."""
+def over_layouts(
+    value: float,
+    blocks: Sequence[Layout],
+    limits: tuple[float, float] | None = None,
+    judged: int | None = None,
+) -> Estimate:
+    """As `crossed`, from the layouts of a number's blocks; ``judged`` as in `Influences`."""
     below, above = _reach([blocks])
     if limits is None:
         return Estimate(value, value - below, value + above)
     low, high = limits
-    span, fewest = high - low, min(len(block.columns) for block in blocks)
+    span, fewest = high - low, min(len(block.columns) for block in blocks) if judged is None else judged
     variance = ((below + above) / 2 / Z / span) ** 2
     scaled = mean_in_unit_range((value - low) / span, variance, fewest)
     return Estimate(value, *(low + span * end for end in scaled[1:]))
