@@ -14,10 +14,12 @@ from scipy.special import stdtr
 
 from dp_leakage.metrics.coins import named_at_fpr
 from dp_leakage.metrics.intervals import Estimate, Influences, crossed
+from dp_leakage.metrics.roc import allowed
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL, by_repeat
 
 FEWEST = 4  # other models without a record that set its threshold; fewer say nothing about it
+FEWEST_ACCUSED = 10  # records that must be accused; fewer do not say how often that happens to a record again
 FPRS = (0.01, 0.001)
 
 
@@ -85,12 +87,15 @@ def accused_again(score: np.ndarray, member: np.ndarray, fpr: float) -> Influenc
     """How likely a record that is wrongly named in one model is wrongly named in another one.
 
     At one threshold for all, which a share ``fpr`` of the non-members passes. It is about ``fpr`` if all records are
-    accused alike, and 1 if always the same ones are. NaN if nobody is accused, or nobody is out of two models.
+    accused alike, and 1 if always the same ones are. NaN if at most one accusation may be made in all models together,
+    so that nobody can be accused again, or if fewer than `FEWEST_ACCUSED` records that are out of two models are. The
+    number rests on the accused alone.
     """
     named, outside = named_at_fpr(score, member, fpr) & ~member, (~member).sum(axis=0)
     times = named.sum(axis=0)
     both, of = (times * (times - 1)).astype(float), (times * np.maximum(outside - 1, 0)).astype(float)
-    if not of.any():
+    accused = int((of > 0).sum())
+    if allowed(fpr, int(outside.sum())) < 2 or accused < FEWEST_ACCUSED:
         return Influences(float("nan"), (np.zeros((1, score.shape[1])),))
     value = both.sum() / of.sum()
-    return Influences(float(value), (((both - value * of) / of.mean())[None],))
+    return Influences(float(value), (((both - value * of) / of.mean())[None],), judged=accused)
