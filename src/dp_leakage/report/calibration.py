@@ -10,7 +10,7 @@ from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.report.claims import Claim, Telling
 
 FPR = 0.01
-POOLED, OWN = "reached_tpr", ("own_tpr", "own_fpr", "accused_again")
+POOLED, OWN, AGAIN = "reached_tpr", ("own_tpr", "own_fpr"), "accused_again"
 
 
 def calibration_claims(metrics: pd.DataFrame) -> list[Claim]:
@@ -21,13 +21,15 @@ def calibration_claims(metrics: pd.DataFrame) -> list[Claim]:
 
     The intervals are so wide that they hold for whichever attack and model had been chosen.
     """
-    rows = metrics[metrics["metric"].isin([POOLED, *OWN]) & (metrics["repeat"] == ALL) & (metrics["defense"] == "none")]
+    rows = metrics[
+        metrics["metric"].isin([POOLED, *OWN, AGAIN]) & (metrics["repeat"] == ALL) & (metrics["defense"] == "none")
+    ]
     found = rows[rows["fpr"] == FPR].pivot_table(
         index=[*CELL, "attack"], columns="metric", values=["value", "low", "high"], sort=False
     )
     if not {("value", metric) for metric in (POOLED, *OWN)} <= set(found.columns):
         return []
-    known = found.dropna()
+    known = found.dropna(subset=[(end, metric) for end in ("value", "low", "high") for metric in (POOLED, *OWN)])
     return [_claim(str(dataset), own) for dataset, own in known.groupby(level="dataset", sort=False)]
 
 
@@ -44,9 +46,14 @@ def _claim(dataset: str, found: pd.DataFrame) -> Claim:
     words = (
         f"Rates here are over all records together, as an attacker with one threshold has them: at {rate} false "
         f"positives {name(attack)} on {name(model)}, defense {defense}, identifies {shown(POOLED)} of the members. "
-        "Errors may always meet the same records: a record that is wrongly accused in one model is wrongly accused in "
-        f"{shown('accused_again')} of the other models without it. An attacker can also set a threshold for each "
-        f"record, by what models without it say of it: then {shown('own_tpr')} of the members are identified, and "
-        f"{shown('own_fpr')} of the others wrongly accused."
+    )
+    if pd.notna(found["value"].get(AGAIN, pd.Series()).get(most)):  # not measured where few records are accused
+        words += (
+            "Errors may always meet the same records: a record that is wrongly accused in one model is wrongly accused "
+            f"in {shown(AGAIN)} of the other models without it. "
+        )
+    words += (
+        "An attacker can also set a threshold for each record, by what models without it say of it: then "
+        f"{shown('own_tpr')} of the members are identified, and {shown('own_fpr')} of the others wrongly accused."
     )
     return tell.claim(f"{dataset}.calibration", "calibration", dataset, words, cells=((model, defense),))
