@@ -488,6 +488,16 @@ def test_paired_differences_are_those_of_the_scores(scores: pd.DataFrame) -> Non
         assert row.low <= row.measured <= row.high
 
 
+@pytest.mark.parametrize("design", ["scores", "tossed"])
+def test_differences_at_a_rate_that_no_non_member_resolves_are_not_known(
+    design: str, request: pytest.FixtureRequest
+) -> None:
+    scores = request.getfixturevalue(design)
+    _, rows = draw("paired_table", scores, {"attacks": ["lira"], "fpr": 1e-6})
+    assert rows["measured"].isna().all()
+    assert set(zip(rows["low"], rows["high"], strict=True)) == {(-1.0, 1.0)}
+
+
 def test_by_coins_a_cell_is_compared_with_another_on_the_same_coins_only(tossed: pd.DataFrame) -> None:
     turned = tossed["member"] ^ ((tossed["defense"] == "none") & (tossed["record"] == 3))
     with pytest.raises(UserError, match="attacked on different records"):

@@ -12,8 +12,8 @@ from dp_leakage.figures.numbers import cell_label, interval
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics import coins
-from dp_leakage.metrics.intervals import Estimate, Influences, crossed_difference
-from dp_leakage.metrics.roc import area, share_above
+from dp_leakage.metrics.intervals import UNKNOWN_DIFFERENCE, Estimate, Influences, crossed_difference
+from dp_leakage.metrics.roc import allowed, area, share_above
 from dp_leakage.metrics.runs import by_repeat
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ FIGURE = {
             "exclusiveMinimum": 0,
             "exclusiveMaximum": 1,
             "default": None,
-            "description": "Compare true positive rates at this false positive rate; null compares advantages.",
+            "description": "Compare true positive rates at this false positive rate; null: areas under the ROC.",
         },
     },
 }
@@ -104,19 +104,27 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
 
 
 def _judged(part: pd.DataFrame, fpr: float | None) -> tuple[np.ndarray, Influences]:
-    """Who is a member (by sign, with the record's number, and in design coins for each repeat), and the metric."""
+    """Who is a member (by sign, with the record's number, and in design coins for each repeat), and the metric.
+
+    It is NaN at a rate that not even one non-member is expected to pass, as `tpr_at_fpr` is in either design.
+    """
     (score, record), member = by_repeat(part, ["score", "record"], ["record"])
     asked = np.where(member, record[0] + 1, -record[0] - 1)
     if member.ndim == 2:
         return asked, coins.auc(score, member) if fpr is None else coins.tpr_at_fpr(score, member, fpr=fpr)
     groups = score[:, member], score[:, ~member]
-    return asked, area(*groups) if fpr is None else share_above(*groups, fpr=fpr)
+    if fpr is None:
+        return asked, area(*groups)
+    found = share_above(*groups, fpr=fpr)
+    return asked, found if allowed(fpr, groups[1].shape[1]) else found._replace(value=float("nan"))
 
 
 def _paired(own: tuple[np.ndarray, Influences], base: tuple[np.ndarray, Influences], cells: str) -> Estimate:
     (asked, reached), (asked_of_base, reached_of_base) = own, base
     if not np.array_equal(asked, asked_of_base):
         raise UserError(f"figure of kind 'paired_table': {cells} were attacked on different records; leave one out")
+    if np.isnan(reached.value):
+        return UNKNOWN_DIFFERENCE
     difference = coins.paired_difference if asked.ndim == 2 else crossed_difference
     return difference(reached, reached_of_base)
 

@@ -28,6 +28,7 @@ class Estimate(NamedTuple):
 
 
 UNKNOWN_FRACTION = Estimate(float("nan"), 0.0, 1.0)
+UNKNOWN_DIFFERENCE = Estimate(float("nan"), -1.0, 1.0)
 
 
 def wilson(fraction: float, n: float, quantile: float = Z) -> Estimate:
