@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Influences, Z, crossed
+from dp_leakage.metrics.intervals import Estimate, Influences, Z, crossed, with_unseen
 from dp_leakage.metrics.roc import above_rank, allowed, most_passing, named_at_rank, placements, rank_range
 
 
@@ -111,16 +111,13 @@ def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarr
 def paired_difference(a: Influences, b: Influences) -> Estimate:
     """a − b, with a 95 % interval, for two cells with the same records and the same coins.
 
-    Where no record differs at all, the spread of what was seen is 0 and says nothing of records of another kind, of
-    which there happen to be none. The interval then holds what up to a share 1 − 0.025^(1/n) of such records can do,
-    each of them at most 1 (the rule of three: Hanley & Lippman-Hand 1983; 0.018 for n = 200).
+    Where no record differs in any run, `with_unseen` is added.
     """
     blocks = tuple(one - other for one, other in zip(a.blocks, b.blocks, strict=True))
     value = a.value - b.value
-    if value == 0 and not any(block.any() for block in blocks):
-        unseen = 1 - ((1 - CONFIDENCE) / 2) ** (1 / blocks[0].shape[1])
-        return Estimate(value, -unseen, unseen)
-    return crossed(Influences(value, blocks))
+    found = crossed(Influences(value, blocks))
+    alike = value == 0 and not any(block.any() for block in blocks)
+    return with_unseen(found, blocks[0].shape[1]) if alike else found
 
 
 def _over_runs(each: np.ndarray, moved: np.ndarray) -> Influences:
