@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dp_leakage.metrics.intervals import Estimate, difference, mean_in_unit_range, over_repeats
+from dp_leakage.metrics.intervals import ROUNDING, Estimate, Z, difference, mean_in_unit_range, over_repeats, wilson
 
 
 def value_advantage(truth: np.ndarray, guess: np.ndarray) -> Estimate:
@@ -13,8 +13,9 @@ def value_advantage(truth: np.ndarray, guess: np.ndarray) -> Estimate:
         guess: bool (R, n, F).
 
     The two rates are means over the same records, so their variances and their correlation come from the
-    records' influence on them (delta method); a rate without variance gets Wilson's interval at its number of
-    records. A feature with only one value contributes 0 to the mean.
+    records' influence on them (delta method), by the unbiased estimate of each feature. Guesses of a feature that are
+    all right or all wrong, as they often are of rare values, do not show its variance, which is then that of Wilson's
+    interval. A feature with only one value contributes 0 to the mean.
     """
     usable = truth[0].any(axis=0) & ~truth[0].all(axis=0)
     if not usable.any():
@@ -31,6 +32,19 @@ def _rate(among: np.ndarray, guess: np.ndarray) -> tuple[Estimate, np.ndarray, n
     """P(guess | among), mean over features: over all repeats; for each, (R,); and each record's influence, (n,)."""
     counts = among[0].sum(axis=0)
     rates = (among & guess).sum(axis=1) / counts
-    influence = (among[0] * (guess.mean(axis=0) - rates.mean(axis=0)) / counts).mean(axis=1)
-    estimate = mean_in_unit_range(float(rates.mean()), float(np.sum(influence**2)), int(counts.min()))
-    return estimate, rates.mean(axis=1), influence
+    means = rates.mean(axis=0)
+    unbiased = np.sqrt(counts / np.maximum(counts - 1, 1))
+    each = among[0] * (guess.mean(axis=0) - means) * unbiased / counts
+    alike = ~(np.abs(each) > ROUNDING).any(axis=0)
+    unseen = sum(_least_variance(mean, n) for mean, n in zip(means[alike], counts[alike], strict=True))
+    influence = each.mean(axis=1)
+    variance = float(np.sum(influence**2)) + unseen / len(counts) ** 2
+    return mean_in_unit_range(float(rates.mean()), variance, int(counts.min())), rates.mean(axis=1), influence
+
+
+def _least_variance(rate: float, n: int) -> float:
+    """The variance of a rate of n records that Wilson's interval stands for; of one record the largest, 1/4."""
+    if n == 1:
+        return 0.25
+    _, low, high = wilson(rate, n)
+    return ((high - low) / 2 / Z) ** 2
