@@ -69,3 +69,25 @@ def test_a_release_that_would_have_expired_stops_before_anything_runs(workflow):
     assert "error: study quickstart: key 'release.expires' is '2025-12-31'; valid is a day as YYYY-MM-DD after" in said
     (workflow.folder / "releases" / f"quickstart-smoke-{CELL.replace('/', '-')}").mkdir(parents=True)
     assert "release.expires" not in workflow.snakemake("quickstart_release", "--dry-run")  # it would be verified
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("overrides", "{quickstart: {release: {cell: mlp/gaussian-rdp-eps=1}}}"),
+        ("data_dir", "elsewhere"),
+        ("only_datasets", "[digits]"),
+    ],
+)
+def test_a_release_that_would_not_read_a_key_of_the_command_line_stops_before_anything_runs(workflow, key, value):
+    workflow.configure(release={"cell": CELL})
+    said = workflow.snakemake("quickstart_release", "--dry-run", "--config", f"{key}={value}", check=False)
+    assert f"error: key '{key}' is " in said
+    assert "target 'quickstart_release' reads; write it into config.yaml, or leave it out" in said
+
+
+def test_keys_that_decide_nothing_about_a_release_may_be_on_its_command_line(workflow):
+    workflow.configure(release={"cell": CELL})
+    given = ["--config", "device=cpu", "preload=false", "checkpoint_seconds=5", "data_dir=data"]
+    assert "quickstart_release" in workflow.snakemake("quickstart_release", "--dry-run", *given)
+    assert "error" not in workflow.snakemake("quickstart", "--dry-run", "--config", "only_datasets=[digits]")

@@ -147,7 +147,7 @@ for _study in STUDIES.values():
                 f"{_study.target}_release"
             input:
                 lambda wildcards, study=_study: or_stop(
-                    lambda: plan.before_release(study)
+                    lambda: plan.before_release(study, config)
                 ),
             log:
                 _study.path(paths.log("release", ".")),

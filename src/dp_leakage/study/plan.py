@@ -9,6 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.common.paths import is_dir
 from dp_leakage.common.shown import one_line
+from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data import files_of
 from dp_leakage.engines import GIVEN as ELSEWHERE
 from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
@@ -36,6 +37,8 @@ from dp_leakage.study.steps.parts import GIVEN, IMAGES, MEASURED, METRICS, PROVE
 from dp_leakage.study.study import Study
 
 PAGE = [ROOT / "report" / file for file in ("page.js", "template.html")]  # not code that is hashed, but the page's text
+CONFIG = Path("config.yaml")
+RELEASING = ("data_dir", "only_datasets", "study_files", "plugins", "overrides")  # its keys that decide on a release
 FOUND = {SCORES: paths.SCORES, IMAGES: paths.IMAGES}  # what a figure may need of an attack beside its rows
 
 
@@ -235,16 +238,29 @@ def report_files(study: Study) -> list[str]:
 
 
 # ------------------------------------------------------------------ release and targets
-def before_release(study: Study) -> list[Path]:
+def before_release(study: Study, config: Json) -> list[Path]:
     """What is made before a release: all that is measured of its cell, and with that its learning rate.
 
     Raises:
-        UserError: the study has no such cell, or what is yet to be released would have expired.
+        UserError: the study has no such cell, what is yet to be released would have expired, or ``config`` is not what
+            the release will read.
     """
+    _check_in_file(f"{study.target}_release", config)
     cell = study.cell_named(study.spec["release"]["cell"])
     if not is_dir(study.path(paths.RELEASE, cell)):
         check_unexpired(study)
     return [study.path(paths.METRICS, cell), *tuned_for(study, cell)]
+
+
+def _check_in_file(target: str, config: Json) -> None:
+    """Refuses with a UserError a config whose cell the release would not find: it reads config.yaml, and nothing else
+    that a run was given.
+    """
+    file = read_yaml(CONFIG)
+    for key in RELEASING:
+        if config.get(key) != file.get(key):
+            words = f"which is all that target '{target}' reads; write it into {CONFIG}, or leave it out"
+            raise UserError(f"key '{key}' is {config.get(key)!r} here and {file.get(key)!r} in {CONFIG}, {words}")
 
 
 def check_unexpired(study: Study) -> None:
