@@ -15,6 +15,7 @@ import pytest
 from processes import gone, wait_for
 
 from dp_leakage.jobs import VARIABLE, server
+from dp_leakage.jobs.benchmark import read_usage, write_usage
 
 FOREVER = "import time; time.sleep(600)"
 ENDS = {
@@ -330,6 +331,13 @@ def test_a_waiting_process_that_never_finishes_its_request_delays_nobody_for_lon
         half.connect(f"{run.environment[VARIABLE]}/socket")
         half.send(b"\0")
         assert run.serves()
+
+
+def test_usage_that_cannot_be_written_is_missing_from_benchmarks_and_ends_nothing(tmp_path):
+    write_usage(tmp_path, (1, 2), 3)
+    write_usage(tmp_path / "gone", (1, 2), 3)
+    assert read_usage(tmp_path, 1) == [3.0]
+    assert read_usage(tmp_path / "gone", 1) == []
 
 
 def test_with_a_file_of_the_driver_open_nothing_is_forked(monkeypatch):

@@ -16,6 +16,8 @@ def sums(used: Any) -> list[float]:
 def write_usage(folder: Path, observed: tuple[int, ...], pid: int, used: list[float] | None = None) -> None:
     """Writes, for each process id that Snakemake may know the job by, where its work runs, and at the end what it used.
 
+    A full disk or a lost folder costs benchmarks these numbers; it must not end the server, and with it all jobs.
+
     Args:
         folder: of the server's socket.
         observed: process ids, each of which gets a file of its own.
@@ -25,8 +27,9 @@ def write_usage(folder: Path, observed: tuple[int, ...], pid: int, used: list[fl
     words = [pid, *(used or [])]
     for name in observed:
         written = folder / f"{name}.part"
-        written.write_text(" ".join(map(str, words)))
-        written.replace(folder / str(name))
+        with suppress(OSError):
+            written.write_text(" ".join(map(str, words)))
+            written.replace(folder / str(name))
 
 
 def read_usage(folder: Path, observed: int) -> list[float]:
