@@ -333,6 +333,13 @@ def test_a_waiting_process_that_never_finishes_its_request_delays_nobody_for_lon
         assert run.serves()
 
 
+def test_a_process_that_a_job_leaves_behind_does_not_hold_the_server_up(run):
+    job = run.start("import os, time; os.fork() and os._exit(0); time.sleep(600)")
+    assert job.wait(30) == 0
+    assert run.serves()
+    assert wait_for(lambda: not run.works())
+
+
 def test_usage_that_cannot_be_written_is_missing_from_benchmarks_and_ends_nothing(tmp_path):
     write_usage(tmp_path, (1, 2), 3)
     write_usage(tmp_path / "gone", (1, 2), 3)

@@ -145,6 +145,7 @@ class Server:
     def _begin(self, request: dict[str, Any], files: list[int], waiting: socket.socket) -> None:
         """Starts a job: in a fork that stayed, where the step can use its device, or else in a new one."""
         imported, tell = os.pipe()
+        os.set_blocking(imported, False)
         client = int.from_bytes(waiting.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
         files = [*files, tell]
         fork = self._stayed(request, files) or self._forked(request, files, (waiting, imported))
@@ -227,8 +228,10 @@ class Server:
 
     def _finish(self, job: Job, status: int, used: list[float]) -> None:
         if status == 0:
-            names = os.read(job.imported, IMPORTED).decode().split()
-            self.wanted.setdefault(job.module, {}).update(dict.fromkeys(names))
+            # They are there by now. A process that the job left behind may hold the pipe open, and would never write.
+            with suppress(BlockingIOError):
+                names = os.read(job.imported, IMPORTED).decode().split()
+                self.wanted.setdefault(job.module, {}).update(dict.fromkeys(names))
         write_usage(self.folder, job.observed, job.fork.pid, used)
         with suppress(OSError):
             job.waiting.setblocking(True)
