@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from loading import REPO, SCHEMAS
+from loading import LEARNED_ON, REPO, SCHEMAS
 from registries import unchanged
 
 from dp_leakage import plugins
@@ -33,7 +33,7 @@ from dp_leakage.provenance.fingerprint import code_fingerprint
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings
 from dp_leakage.study.protocol import sees_untrained
-from dp_leakage.study.steps import attack_settings, prepare_settings, train_settings
+from dp_leakage.study.steps import attack_settings, prepare_settings, settings_of, train_settings
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.requests import check_private
 from dp_leakage.training.settings import TrainingSettings
@@ -403,6 +403,38 @@ def test_a_study_names_an_own_layer_and_an_edit_to_it_retrains(tmp_path, monkeyp
         code("softplsu")
     with pytest.raises(UserError, match=r"beta. is 0; valid is a number above 0"):
         code({"name": "softplus", "beta": 0})
+
+
+def test_an_edit_to_an_own_layer_times_training_and_learns_features_again(tmp_path, monkeypatch):
+    from dp_leakage.provenance import fingerprint
+    from dp_leakage.study.step_code import step_code
+
+    copies = tmp_path / "plugins"
+    copies.mkdir()
+    layer = copies / "softplus.py"
+    layer.write_text((EXAMPLES / "softplus.py").read_text())
+    monkeypatch.setattr(sys.modules[__name__], "EXAMPLES", copies)
+    smooth = {"name": "mlp", "hidden": [8], "activation": "softplus"}
+    learned_on = merged(LEARNED_ON, {"architecture": smooth})
+    datasets = read_yaml(REPO / "tests" / "studies" / "quickstart.yaml")["datasets"]
+    datasets["digits"]["projection"] = {"features": "learned", "learned_on": learned_on}
+    parts = {"attacks": {"yeom": {}}, "figures": {}, "defenses": [{"defense": "none"}]}
+    changes = {
+        "models": {"mlp": {"architecture": smooth}},
+        "datasets": datasets,
+        "timing": {"rounds": 1, "records": 9},
+    } | parts
+
+    def codes():
+        for cached in (step_code, fingerprint._parsed, fingerprint._imports):
+            cached.cache_clear()
+        study = quickstart(tmp_path, **changes)
+        job = {"dataset": "digits", "model": "mlp"}
+        return [settings_of(study, step, **job)["code"] for step in ("time_training", "learn_features")]
+
+    before = codes()
+    layer.write_text(layer.read_text().replace("delta * (", "1.0 * delta * ("))
+    assert [old == new for old, new in zip(before, codes(), strict=True)] == [False, False]
 
 
 LAYER = """

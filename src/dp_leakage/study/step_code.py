@@ -61,14 +61,18 @@ def noise_modules(*trainings: Json) -> tuple[str, ...]:
     return tuple(noise_module(name) for name in named if name not in (*BUILT_IN, *FILES))
 
 
+def own_layers(architecture: Json) -> tuple[Path, ...]:
+    """The files of the user's own layers in an architecture."""
+    activation = architecture.get("activation")
+    activation = activation.get("name") if isinstance(activation, dict) else activation
+    return (FILES[OWN[activation].module],) if isinstance(activation, str) and activation in OWN else ()
+
+
 def own_files(training: Json) -> tuple[Path, ...]:
     """The files of the user's own modules, layers, estimators and mechanisms, so that an edit of one retrains."""
     mechanism = training["mechanism"] or {}
     names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise", "sampler", "unit"))
-    activation = training["architecture"].get("activation")
-    activation = activation.get("name") if isinstance(activation, dict) else activation
-    names |= {OWN[activation].module: None} if isinstance(activation, str) and activation in OWN else {}
-    files = [FILES[name] for name in names if name in FILES]
+    files = [*(FILES[name] for name in names if name in FILES), *own_layers(training["architecture"])]
     name = training["architecture"]["name"]
     if training["engine"] in ("ensemble", "module", "estimator") and is_import_path(name):
         files += filter(None, [module_file(name.partition(":")[0])])

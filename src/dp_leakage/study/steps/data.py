@@ -14,7 +14,7 @@ from dp_leakage.study import paths
 from dp_leakage.study.contents import known
 from dp_leakage.study.protocol import public_source, public_training, seed_of, source_of
 from dp_leakage.study.resources import public_minutes
-from dp_leakage.study.step_code import step_code
+from dp_leakage.study.step_code import own_layers, step_code
 from dp_leakage.study.steps.entry import STEPS, Step, always
 from dp_leakage.study.study import Study
 
@@ -82,7 +82,7 @@ def features_settings(study: Study, dataset: str) -> Json:
         "architecture": learned["architecture"],
         "training": public_training(learned),
         "seed": seed_of(study.spec, dataset, LEARNED),
-        "code": step_code("learn_features", SOURCES[source["source"]].module),
+        "code": step_code("learn_features", SOURCES[source["source"]].module, own=own_layers(learned["architecture"])),
     }
 
 

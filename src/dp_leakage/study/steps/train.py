@@ -109,16 +109,18 @@ def _has_own_rate(study: Study, dataset: str, role: str) -> bool:
 def _timing(study: Study, job: Job) -> Json:
     dataset, model = job["dataset"], job["model"]
     cells = [cell for cell in study.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
+    trainings = [cell.training for cell in cells]
+    own = tuple(dict.fromkeys(file for training in trainings for file in own_files(training)))
     return {
         "study": study.name,
         "dataset": dataset,
         "model": model,
         "n_records": cells[0].columns["n_records"],
         **study.spec[TIMING],
-        "cells": [cell.training for cell in cells],
+        "cells": trainings,
         "seed": seed_of(study.spec, dataset, model, TIMING),
         "data": data_identity(study, dataset),
-        "code": step_code("time_training", *noise_modules(*(cell.training for cell in cells)), exclude=ACCOUNTING),
+        "code": step_code("time_training", *noise_modules(*trainings), exclude=ACCOUNTING, own=own),
     }
 
 
