@@ -1,6 +1,7 @@
 import ast
 import os
 import re
+import shutil
 
 import pytest
 
@@ -138,3 +139,100 @@ def test_what_another_python_found_is_not_taken(package, tmp_path_factory, monke
     assert _next_process(kept) != before, "what is kept is used"
     monkeypatch.setattr(fp.sys, "version", "3.99")
     assert _next_process(kept) == before
+
+
+# ------------------------------------------------------------------ what a user's file imports of the user's own
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A user's working folder with the package `nets`."""
+    for file in ("nets/__init__.py", "nets/blocks.py", "nets/sub/__init__.py", "nets/sub/deep.py", "helper.py"):
+        (tmp_path / file).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / file).write_text("B = 1\n")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    _forget()
+
+
+def _of_file(path):
+    _forget()
+    return fp.code_fingerprint(extra_files=[path])
+
+
+@pytest.mark.parametrize(
+    ("file", "statement", "counted"),
+    [
+        ("mine.py", "import nets.blocks", {"nets/__init__.py", "nets/blocks.py"}),
+        ("mine.py", "from nets.blocks import B", {"nets/__init__.py", "nets/blocks.py"}),
+        ("mine.py", "from nets import blocks", {"nets/__init__.py", "nets/blocks.py"}),
+        ("mine.py", "from nets import B", {"nets/__init__.py"}),
+        ("mine.py", "import nets", {"nets/__init__.py"}),
+        ("mine.py", "from nets.sub import deep", {"nets/__init__.py", "nets/sub/__init__.py", "nets/sub/deep.py"}),
+        ("nets/mine.py", "from . import blocks", {"nets/__init__.py", "nets/blocks.py"}),
+        ("nets/mine.py", "from .blocks import B", {"nets/blocks.py"}),
+        ("nets/mine.py", "from .sub.deep import B", {"nets/sub/__init__.py", "nets/sub/deep.py"}),
+        ("nets/mine.py", "from nets.blocks import B", {"nets/__init__.py", "nets/blocks.py"}),
+        ("nets/sub/mine.py", "from ..blocks import B", {"nets/blocks.py"}),
+        ("nets/sub/mine.py", f"from {'.' * 99} import B", set()),
+        ("plugins/mine.py", "import helper", {"helper.py"}),
+        ("mine.py", "import os, dp_leakage.attacks", set()),
+    ],
+)
+def test_an_edit_to_what_a_user_s_file_imports_changes_the_fingerprint(own, file, statement, counted):
+    mine = own / file
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text(f"{statement}\n")
+    before, changing = _of_file(mine), set()
+    for path in own.rglob("*.py"):
+        if path != mine:
+            path.write_text("B = 2\n")
+            changing |= {str(path.relative_to(own))} if _of_file(mine) != before else set()
+            path.write_text("B = 1\n")
+    assert changing == counted
+
+
+def test_what_a_user_s_package_imports_of_its_own_counts_and_may_go_in_circles(own):
+    (own / "mine.py").write_text("from nets import B\n")
+    (own / "nets" / "__init__.py").write_text("from .sub import deep\nimport helper\n")
+    (own / "nets" / "sub" / "deep.py").write_text("from .. import blocks\n")
+    (own / "nets" / "blocks.py").write_text("import nets\n")
+    before = _of_file(own / "mine.py")
+    for file in ("nets/blocks.py", "helper.py"):
+        text = (own / file).read_text()
+        (own / file).write_text(f"{text}B = 2\n")
+        assert _of_file(own / "mine.py") != before
+        (own / file).write_text(text)
+    assert _of_file(own / "mine.py") == before
+
+
+def test_the_fingerprint_of_a_user_s_package_is_the_same_in_another_folder(own, tmp_path_factory, monkeypatch):
+    (own / "mine.py").write_text("from nets import blocks\nfrom nets.sub import deep\n")
+    before = _of_file(own / "mine.py")
+    other = tmp_path_factory.mktemp("other") / "a folder"
+    shutil.copytree(own, other)
+    monkeypatch.chdir(other)
+    assert _of_file(other / "mine.py") == before
+
+
+def test_two_files_of_a_user_s_package_that_change_places_change_the_fingerprint(own):
+    (own / "mine.py").write_text("import nets.sub\n")
+    (own / "nets" / "__init__.py").write_text("B = 2\n")
+    before = _of_file(own / "mine.py")
+    (own / "nets" / "__init__.py").write_text("B = 1\n")
+    (own / "nets" / "sub" / "__init__.py").write_text("B = 2\n")
+    assert _of_file(own / "mine.py") != before
+
+
+def test_modules_of_an_environment_do_not_count(own, monkeypatch):
+    installed = own / "lib" / "site-packages"
+    installed.mkdir(parents=True)
+    (installed / "theirs.py").write_text("B = 1\n")
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+    (own / "mine.py").write_text("import theirs\n")
+    before = _of_file(own / "mine.py")
+    (installed / "theirs.py").write_text("B = 2\n")
+    assert _of_file(own / "mine.py") == before
+
+
+def test_the_fingerprint_of_a_file_with_its_neighbors_is_that_of_earlier_versions(own):
+    (own / "mine.py").write_text("import os\nimport helper\nfrom torch import nn\n")
+    assert _of_file(own / "mine.py") == "5d15c4577b0d4372"

@@ -17,15 +17,18 @@ from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.util import decode_source
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.user_code import module_file
 
 PACKAGE = "dp_leakage"
 DECLARED = ("ATTACK", "FIGURE", "SOURCE")
 ROOT = Path(__file__).parents[1]
 MOST = 3000  # files that are kept; the package has a tenth of that, so there is room for many edits
+INSTALLED = {"site-packages", "dist-packages"}  # folders whose files are not the user's own
+Named = tuple[str, Path]
 Import = tuple[int, str, list[str]]  # level (-1: no `from`), module, names
 
 
@@ -74,7 +77,7 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
             and so on are excluded, so that a new entry does not rerun its neighbors; the module that a step does use
             is named in ``modules``.
         extra_files: files outside the package that count too, such as a user's plugin, with what they import from this
-            package and from the files beside them.
+            package and of the user's own (`module_file` says where that lies).
 
     Returns:
         16 hexadecimal digits.
@@ -86,8 +89,8 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
     skipped = frozenset(exclude)
     seen: set[str] = set()
     todo = list(modules)
-    files = _with_siblings(extra_files)
-    for path in files:
+    files = _with_imported(extra_files)
+    for _, path in files:
         todo += _imports_of(path)
     while todo:
         name = todo.pop()
@@ -97,28 +100,66 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
     digest = blake2b(digest_size=8)
     for name in sorted(seen):
         digest.update(f"{name}\0{_code(_path(name))}\0".encode())
-    for path in sorted(files, key=lambda path: (path.name, path)):
-        digest.update(f"{path.name}\0{_code(path)}\0".encode())
+    for name, code in sorted((name, _code(path)) for name, path in files):
+        digest.update(f"{name}\0{code}\0".encode())
     _kept.save()
     return digest.hexdigest()
 
 
-def _with_siblings(files: Iterable[Path]) -> set[Path]:
-    """The files, and those in the same folders that they import, directly or not."""
-    seen: set[Path] = set()
-    todo = list(files)
+def _with_imported(files: Iterable[Path]) -> list[Named]:
+    """The files, and those of the user's own that they import, directly or not.
+
+    Each has a name that is the same wherever the user's folders lie: its own, or, of what is imported, the path that
+    the import says, such as ``nets/blocks.py``.
+    """
+    found: dict[Path, Named] = {}
+    todo = [(path.name, path) for path in files]
     while todo:
-        path = todo.pop()
-        if path not in seen:
-            seen.add(path)
-            todo += [beside for name in _imported(path) if (beside := path.with_name(f"{name}.py")).is_file()]
-    return seen
+        name, path = todo.pop(0)
+        if path.resolve() not in found:
+            found[path.resolve()] = name, path
+            todo += _imported(name, path)
+    return list(found.values())
 
 
-def _imported(path: Path) -> set[str]:
-    """First parts of the names of the modules that a file imports."""
-    found = [[module] if level >= 0 else names for level, module, names in _parsed(path)[0]]
-    return {name.partition(".")[0] for names in found for name in names}
+def _imported(name: str, path: Path) -> list[Named]:
+    """What of the user's own a file imports; names are as in `_with_imported`."""
+    package, folders = PurePath(name).parts[:-1], path.absolute().parents
+    found: list[Named] = []
+    for level, module, names in _parsed(path)[0]:
+        # What `from` names may be modules, too.
+        modules = names if level < 0 else [module, *(f"{module}.{part}".strip(".") for part in names)]
+        for wanted in modules:
+            if 0 < level <= len(folders):
+                found += _beside(wanted, folders[level - 1], package[: max(0, len(package) - level + 1)])
+            elif level <= 0 and wanted.partition(".")[0] != PACKAGE:
+                found += _beside(wanted, folders[len(package)]) + _elsewhere(wanted)
+    return [(name, path) for name, path in found if INSTALLED.isdisjoint(path.parts)]
+
+
+def _beside(module: str, folder: Path, package: tuple[str, ...] = ()) -> list[Named]:
+    """The files that an import of a module from a folder runs. The folder is that of ``package``; '' is this itself."""
+    ends = [end for outer in _outermost_first(module) for end in (f"{outer}.py", PurePath(outer, "__init__.py"))]
+    return [(str(PurePath(*package, end)), folder / end) for end in ends if (folder / end).is_file()]
+
+
+def _elsewhere(module: str) -> list[Named]:
+    """The files that an import of a module runs, from where the user's modules are looked for."""
+    found = []
+    for outer in _outermost_first(module):
+        if file := module_file(outer.replace("/", ".")):
+            found.append((f"{outer}/{file.name}" if file.name == "__init__.py" else f"{outer}.py", file))
+    return found
+
+
+def _outermost_first(module: str) -> list[str]:
+    """A module and the packages around it, as paths.
+
+    >>> _outermost_first("nets.sub.deep")
+    ['nets', 'nets/sub', 'nets/sub/deep']
+    """
+    parts = module.split(".")
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
 @cache
