@@ -68,7 +68,8 @@ STUDIES = {"a", "a_b", "c", "quickstart"}
         (["c"], {"c"}),
         (["c_fig", "results/quickstart-smoke/x"], {"c", "quickstart"}),
         ([], {"quickstart"}),
-        (["a_b"], {"a", "a_b"}),
+        (["a_b"], {"a_b"}),
+        (["a_b_fig"], {"a", "a_b"}),
         (["c", "d"], STUDIES),
         (["c", "--list-target"], STUDIES),
         (["-l"], STUDIES),
@@ -91,6 +92,18 @@ def test_a_study_that_nobody_asks_for_is_not_checked_and_no_rule_of_its_is_there
     assert "no_such_" in whole.snakemake("-n", "atlas", check=False)
     assert "left out: " in (listed := whole.snakemake("--list-target-rules"))
     assert "jayaraman2019_fig6b" in listed
+
+
+def test_a_faulty_study_whose_name_begins_anothers_does_not_stop_that_one(unrun):
+    text = (unrun.folder / "workflow" / "studies" / "quickstart.yaml").read_text()
+    own = unrun.folder / "studies"
+    own.mkdir()
+    (own / "mine_two.yaml").write_text(text.replace("study: quickstart", "study: mine_two"))
+    unrun.edit("config.yaml", "quickstart:", "mine_two:")  # the changes to it
+    (own / "mine.yaml").write_text("study: [mine\n")
+    assert "left out: " in (planned := unrun.snakemake("-n", "mine_two"))
+    assert "train_target" in planned
+    assert "error: " in unrun.snakemake("-n", "mine", check=False)
 
 
 BROKEN = {

@@ -180,8 +180,8 @@ def load_studies(
         config: keys and values of config.yaml, with the command line's over them.
         files: study files; where two clash, the later one is wrong.
         schemas: of the config and of a study.
-        failed: called with the names that a file's study may have and what is wrong with it. If it returns, the study
-            is left out. By default it raises.
+        failed: called with the names that a file's study may have, of those that the run needs, and what is wrong with
+            it. If it returns, the study is left out. By default it raises.
         asked: as for `load_study`.
         needed: given the names that the studies may have, those that the run needs; by default all. Of the others only
             the schema and the names are checked, and they are left out without a word.
@@ -226,7 +226,7 @@ def load_studies(
             if study is not None:
                 _check_targets(study, path, names, taken)
         except UserError as error:
-            failed(called, error)
+            failed(called & wanted, error)
             names |= {name: path for name in called if name not in names}
             continue
         names.setdefault(raw["study"], path)

@@ -72,12 +72,17 @@ def needed(command: list[str], targets: Iterable[str], studies: set[str]) -> set
         targets: `asked` says them.
         studies: names of all studies.
     """
-    found = [{study for study in studies if asks_for([target], study)} for target in targets]
+    found = [_owners(target, studies) for target in targets]
     if not _is_snakemake(command) or not found or not all(found):
         return studies
     if _lists(known := _parsed(tuple(command[1:]))) or known.lint:
         return studies
     return set().union(*found)
+
+
+def _owners(target: str, studies: set[str]) -> set[str]:
+    """The studies that a target may belong to. A study's own name is no part of one with a shorter name."""
+    return {target} if target in studies else {study for study in studies if asks_for([target], study)}
 
 
 def asks_for(targets: Iterable[str], study: str) -> bool:
