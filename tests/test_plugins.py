@@ -419,16 +419,12 @@ def test_an_edit_to_an_own_layer_times_training_and_learns_features_again(tmp_pa
     datasets = read_yaml(REPO / "tests" / "studies" / "quickstart.yaml")["datasets"]
     datasets["digits"]["projection"] = {"features": "learned", "learned_on": learned_on}
     parts = {"attacks": {"yeom": {}}, "figures": {}, "defenses": [{"defense": "none"}]}
-    changes = {
-        "models": {"mlp": {"architecture": smooth}},
-        "datasets": datasets,
-        "timing": {"rounds": 1, "records": 9},
-    } | parts
+    parts |= {"models": {"mlp": {"architecture": smooth}}, "timing": {"rounds": 1, "records": 9}}
 
     def codes():
         for cached in (step_code, fingerprint._parsed, fingerprint._imports):
             cached.cache_clear()
-        study = quickstart(tmp_path, **changes)
+        study = quickstart(tmp_path, datasets=datasets, **parts)
         job = {"dataset": "digits", "model": "mlp"}
         return [settings_of(study, step, **job)["code"] for step in ("time_training", "learn_features")]
 
