@@ -335,10 +335,11 @@ def _check_gaps(features: "pd.DataFrame", spec: dict, path: Path) -> None:
         words = f"columns {_listed(empty)} hold nothing, so list them in drop" if empty[1:] else alone
         raise UserError(f"{_lacking(features[empty[0]], path)}; {words}")
     if gapped and spec.get("missing", "refuse") == "refuse":
-        columns = "columns" if gapped[1:] else "column"
-        also = f"; values are also missing in {_listed(gapped[1:])}" if gapped[1:] else ""
-        where = f"{_lacking(features[gapped[0]], path)}{also}"
-        raise UserError(f"{where}; fill them, list the {columns} in drop, or set missing: impute")
+        words = "fill them, list the column in drop, or set missing: impute"
+        if gapped[1:]:
+            others = f"values are also missing in {_listed(gapped[1:])}"
+            words = f"{others}; fill them, list the columns in drop, or set missing: impute"
+        raise UserError(f"{_lacking(features[gapped[0]], path)}; {words}")
 
 
 def _listed(names: list[str]) -> str:
