@@ -205,6 +205,15 @@ def test_a_model_is_above_the_undefended_ones_only_if_chance_does_not_explain_it
     assert f"it {said}, and the strongest attack" in told
 
 
+def test_a_claim_of_another_library_has_no_groups_that_a_plugin_made() -> None:
+    """Its unit is not known; the first sentence spoke of groups of a plugin without a name."""
+    claimed = cell("a", "rdp", 1, (0.05, 0.04, 0.06), (0.0, -0.01, 0.01), 1.0)
+    rows = [*cell("a", "", 0, *BEST), *(row | {"unit": ""} for row in claimed)]
+    answer, told = decided(pd.DataFrame(rows))
+    assert answer.told[0].private
+    assert "No ε here covers" not in told
+
+
 def test_epsilon_ranks_nothing_where_less_is_proven_for_other_neighbors() -> None:
     """1.35 for add/remove neighbors and an advantage of .261; 2.04 for replace-one ones and .233, which is safer."""
     alike = (0.02, 0.0, 0.04), (0.05, 0.03, 0.07)

@@ -54,4 +54,4 @@ def test_the_note_on_gaps_says_what_is_looked_for_in_it() -> None:
 def test_groups_that_the_records_may_have_made_are_outside() -> None:
     assert grouping("subclass", "kmeans") == CLUSTERS
     assert grouping("by_rank", None) == "the groups that the plugin by_rank makes of the records"
-    assert not any(grouping(unit, None) for unit in ("example", "person", "batch", "class", "subclass"))
+    assert not any(grouping(unit, None) for unit in ("", "example", "person", "batch", "class", "subclass"))

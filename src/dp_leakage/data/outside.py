@@ -10,7 +10,7 @@ from dp_leakage.data.roles import ROLES, trained_role
 
 OUTSIDE = "outside the privacy budget"  # in a note on the data: a source looked at all records
 LEARNED = "What the features give away of them is in no ε"  # in a note on the data: of records known from elsewhere
-GIVEN = ("example", "person", "batch", "class")  # units that each record decides for itself
+GIVEN = ("", "example", "person", "batch", "class")  # units that each record decides for itself; "" of others' claims
 CLUSTERS = "the k-means subclasses, fitted on each model's training records"
 
 

@@ -12,6 +12,7 @@ from dp_leakage.figures.numbers import number
 from dp_leakage.figures.style import ALARM, COLORS, GRAY, INK, canvas, finish, mechanism_name, name, styled
 from dp_leakage.metrics.intervals import CONFIDENCE
 from dp_leakage.metrics.rows import CELL
+from dp_leakage.metrics.spent import COMPARED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,7 @@ FIGURE = {
 }
 
 CORRECT = COLORS[0]
-PRESENCE_OF, PRESENCE = "presence", ("add_remove", "zero_out")  # what such a bound is called, and what it is about
+PRESENCE = "presence"  # the neighbors of a bound that is restated for those of `COMPARED`
 FACTS = [
     "audit",
     "design",
@@ -145,10 +146,10 @@ def draw(
 
 def _for_claimed_neighbors(bounds: pd.DataFrame) -> pd.DataFrame:
     """One row for each audit: of a bound that is restated for a record's presence, that which the claim is about."""
-    restated = bounds["neighbors"] == PRESENCE_OF
+    restated = bounds["neighbors"] == PRESENCE
     audits = restated.groupby([bounds[column] for column in (*CELL, "audit")])
     both = audits.transform("any") & ~audits.transform("all")
-    return bounds[~both | (restated == claimed_relations(bounds).isin(PRESENCE))]
+    return bounds[~both | (restated == claimed_relations(bounds).isin(COMPARED[PRESENCE]))]
 
 
 def _bar(ax: "Axes", place: int, row: Any) -> None:
