@@ -107,4 +107,4 @@ def _forked_server(command: list[Any], *, env: dict[str, str], **_: Any) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.environ.clear()
     os.environ.update(env)
-    Server(Path(command[-2]), socket.socket(fileno=int(command[-1]))).serve()
+    Server(command[-3], Path(command[-2]), socket.socket(fileno=int(command[-1]))).serve()

@@ -141,6 +141,57 @@ def test_what_another_python_found_is_not_taken(package, tmp_path_factory, monke
     assert _next_process(kept) == before
 
 
+# ------------------------------------------------------------------ whether the code is what a run planned with
+def _still(fingerprint, file, **options):
+    _forget()
+    return fp.is_current(fingerprint, file, **options)
+
+
+def test_code_is_current_until_an_edit_of_what_the_step_reaches_and_again_when_that_is_taken_back(
+    package, tmp_path_factory
+):
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    planned, leaf = _next_process(kept), package / "leaf.py"
+    before = leaf.read_text()
+    for text, current in ((before, True), ("VALUE = 1  # one\n", True), ("VALUE = 2\n", False), (before, True)):
+        leaf.write_text(text)
+        assert _still(planned, kept) == current
+    (package / "stranger.py").write_text("VALUE = 2\n")
+    assert _still(planned, kept)
+    leaf.unlink()
+    assert not _still(planned, kept)
+
+
+def test_what_was_excluded_from_a_fingerprint_may_be_edited(package, tmp_path_factory):
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    planned = _next_process(kept, exclude=("dp_leakage.leaf",))
+    (package / "leaf.py").write_text("VALUE = 2\n")
+    assert _still(planned, kept)
+
+
+@pytest.mark.parametrize("code_is_known", [False, True])
+def test_an_edit_to_a_file_of_the_user_s_is_found_where_the_package_s_code_is_known_too(
+    package, tmp_path_factory, code_is_known
+):
+    mine = tmp_path_factory.mktemp("mine") / "mine.py"
+    mine.write_text("A = 1\n")
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    planned = _next_process(kept, extra_files=[mine])
+    assert _still(planned, kept, code_is_known=code_is_known)
+    mine.write_text("A = 2\n")
+    assert not _still(planned, kept, code_is_known=code_is_known)
+    mine.unlink()
+    assert not _still(planned, kept, code_is_known=code_is_known)
+
+
+def test_where_nothing_is_known_of_a_fingerprint_the_code_counts_as_current(package, tmp_path_factory):
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    planned = _next_process(kept)
+    (package / "leaf.py").write_text("VALUE = 2\n")
+    assert _still(planned, kept.parent / "missing.json")
+    assert _still("0" * 16, kept)
+
+
 # ------------------------------------------------------------------ what a user's file imports of the user's own
 @pytest.fixture
 def own(tmp_path, monkeypatch):

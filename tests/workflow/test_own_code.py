@@ -70,3 +70,29 @@ def test_a_folder_of_plugins_is_one_line_of_config_and_runs_to_the_report(whole)
     planned = whole.planned(*run[:1], *run[3:])
     assert planned["attack"] == 5  # the plugin's, one for each cell
     assert planned["train_target"] == 0
+
+
+@pytest.mark.parametrize("preload", ["true", "false"])
+@pytest.mark.parametrize(
+    ("edited", "step"), [("plugins/json_lines.py", "prepare"), ("src/dp_leakage/data/projection.py", "project")]
+)
+def test_code_that_is_edited_during_a_run_leaves_nothing_under_the_identity_of_the_code_before(
+    unrun, edited, step, preload
+):
+    """Otherwise an edit that is taken back leaves what no code has made."""
+    shutil.copytree(EXAMPLES / "plugins", unrun.folder / "plugins")
+    unrun.edit("config.yaml", "plugins: []", "plugins: [plugins]")
+    (unrun.folder / "digits.jsonl").write_text(json_lines())
+    unrun.configure(datasets=OWN["datasets"])
+    data = unrun.results / "digits" / "data.npz"
+    run = (str(data.relative_to(unrun.folder)), "--cores", "1", "--config", f"preload={preload}")
+    file, edit = unrun.folder / edited, f"    open({edited!r}, 'a').write('\\n\\nEDITED = 1\\n')\n"
+    before = file.read_text()
+    unrun.edit("workflow/Snakefile", "onstart:\n", f"onstart:\n{edit}")
+    text = unrun.snakemake(*run, check=False)
+    assert f"error: the code of the step {step} was edited while this run was on; run the same command again" in text
+    assert not data.exists()
+    file.write_text(before)
+    unrun.edit("workflow/Snakefile", edit, "")
+    unrun.snakemake(*run)
+    assert data.exists()

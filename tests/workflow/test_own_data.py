@@ -173,3 +173,18 @@ def test_data_that_were_moved_are_named_in_one_sentence(mine, target, became):
     assert "wine.csv" in errors[0]
     assert "Traceback" not in text
     assert "Exception" not in text
+
+
+def test_a_sentence_begins_a_line_however_slowly_snakemake_prints(mine):
+    """Snakemake prints its own lines from another thread: CI once read "Building DAG of jobs...error: study mine"."""
+    mine.append(
+        "src/snakemake_logger_plugin_dp_leakage/__init__.py",
+        '\n\nLogHandler.terminator = property(lambda self: time.sleep(0.3) or "\\n")\n',
+    )
+    (mine.folder / "wine.csv").unlink()
+    (mine.folder / "studies" / "faulty.yaml").write_text("name: faulty\n")
+    text = mine.snakemake("-n", "mine", check=False)
+    assert [line.split(":")[0] for line in text.splitlines() if "faulty" in line or "wine.csv" in line] == [
+        "left out",
+        "error",
+    ], text

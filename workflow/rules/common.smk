@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from snakemake.logging import logger
 from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
@@ -14,7 +15,7 @@ from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.paths import is_plain, user_path
-from dp_leakage.jobs import RUN
+from dp_leakage.jobs import CODE, RUN
 from dp_leakage.jobs.dry import spare
 from dp_leakage.jobs.remote import take_over
 from dp_leakage.jobs.start import start
@@ -64,18 +65,21 @@ os.environ.update(ENVIRONMENT)
 
 # A step that runs by itself ends with this process.
 os.environ[RUN] = str(os.getpid())
-# What is known of the code's files, beside Snakemake's own records of them.
-keep_in(Path(".snakemake") / "dp_leakage_code.json")
+# What is known of the code's files, beside Snakemake's own records of them. Jobs compare theirs with it.
+os.environ[CODE] = os.path.join(".snakemake", "dp_leakage_code.json")
+keep_in(Path(os.environ[CODE]))
 
 
 def or_stop(made):
     """The result of a function. If it raises a UserError, prints the sentence and ends the run.
 
-    Not an exception: Snakemake would wrap the sentence in a traceback.
+    Not an exception: Snakemake would wrap the sentence in a traceback. What Snakemake said before comes from a thread
+    of its own, which has to end, so that the sentence begins on a line of its own.
     """
     try:
         return made()
     except UserError as error:
+        workflow.logger_manager.stop()
         print(f"error: {error}", file=sys.stderr, flush=True)
         os._exit(1)
 
@@ -115,7 +119,7 @@ def _left_out(called, error):
     if any(asks_for(TARGETS, name) for name in called):
         raise error
     if workflow.is_main_process:
-        print(f"left out: {error}", file=sys.stderr)
+        logger.warning(f"left out: {error}")
 
 
 def _studies():

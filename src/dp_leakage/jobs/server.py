@@ -1,4 +1,7 @@
-"""The process that has the imports and forks a child per job: ``python -m dp_leakage.jobs.server FOLDER SOCKET``.
+"""The process that has the imports and forks a child per job.
+
+``python -m dp_leakage.jobs.server CODE FOLDER SOCKET``, where CODE is the state of the code that the run planned with
+(`sources.state`).
 
 When the first job of a step comes, the server imports what the step imports. Before the next one, it also imports what
 that job imported while it ran. Standard input is its life line: the run that started it holds the other end. However
@@ -27,9 +30,9 @@ from typing import Any, NamedTuple, NoReturn
 from dp_leakage.jobs import VARIABLE
 from dp_leakage.jobs.benchmark import sums, write_usage
 from dp_leakage.jobs.handover import ENDED, REFUSED, send
+from dp_leakage.jobs.sources import PACKAGE, state
 from dp_leakage.jobs.work import IMPORTED, die_with, flush, received, work
 
-PACKAGE = Path(__file__).parents[1]
 LIFE_LINE = 0
 SLOW = 10.0  # seconds that a process gets to finish its request
 DRIVERS = ("/dev/nvidia", "/dev/dxg")
@@ -61,10 +64,9 @@ class Job:
 class Server:
     """Listens for requests until the run that started it ends."""
 
-    def __init__(self, folder: Path, listener: socket.socket) -> None:
-        self.folder, self.listener = folder, listener
+    def __init__(self, code: str, folder: Path, listener: socket.socket) -> None:
+        self.code, self.folder, self.listener = code, folder, listener
         self.environment = _lasting(os.environ)
-        self.sources = _sources()
         self.wanted: dict[str, dict[str, None]] = {}  # step → modules that its jobs import, in their order
         self.fit = True
         self.jobs: list[Job] = []
@@ -109,13 +111,15 @@ class Server:
             os.close(file)
 
     def _serves(self, request: dict[str, Any]) -> bool:
-        """Whether a fork of this process would run the same code in the same environment as the waiting process."""
+        """Whether a fork of this process would run the code that the run planned with, in the same environment as the
+        waiting process.
+        """
         return (
             self.fit
             and request["interpreter"] == [os.path.realpath(sys.executable), sys.prefix]
             and request["package"] == str(PACKAGE)
             and _lasting(request["environment"]) == self.environment
-            and _sources() == self.sources
+            and state() == self.code
         )
 
     def _prepared(self, module: str, files: list[int]) -> bool:
@@ -265,17 +269,6 @@ def _lasting(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in PASSING}
 
 
-def _sources() -> dict[str, tuple[int, int, int]]:
-    """The package's source files and their times, since a fork of code imported earlier would ignore an edit."""
-    found = {}
-    for folder, _, names in os.walk(PACKAGE):
-        for name in names:
-            if name.endswith(".py"):
-                state = os.stat(path := os.path.join(folder, name))
-                found[path] = (state.st_mtime_ns, state.st_size, state.st_ino)
-    return found
-
-
 def _keep_finalizers() -> None:
     """Lets a fork end without the finalizers of objects that are the server's: PyTorch has 20 ms of them."""
     for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
@@ -300,4 +293,4 @@ def _holds_driver() -> bool:
 
 if __name__ == "__main__":
     gc.disable()
-    Server(Path(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))).serve()
+    Server(sys.argv[1], Path(sys.argv[2]), socket.socket(fileno=int(sys.argv[3]))).serve()

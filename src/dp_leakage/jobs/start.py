@@ -9,7 +9,11 @@ from tempfile import mkdtemp
 
 from dp_leakage.jobs import VARIABLE
 from dp_leakage.jobs.benchmark import follow_work
+from dp_leakage.jobs.sources import state
 
+# The code as the workflow plans with it: this module is imported before anything is planned. A fork of later code would
+# leave results under the identity of the earlier one.
+CODE = state()
 _server: subprocess.Popen[bytes] | None = None  # kept, since the server ends when its standard input is closed
 # As Snakemake sets them for a job with one thread. Jobs with other values run by themselves.
 THREADS = {f"{name}_THREADS": "1" for name in ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM")}
@@ -31,11 +35,11 @@ def start() -> subprocess.Popen[bytes] | None:
             listener.bind(str(folder / "socket"))
             listener.listen(1024)
             follow_work(folder)
-            socket_number = str(listener.fileno())
+            given = [CODE, folder, str(listener.fileno())]
             _server = subprocess.Popen(
                 # Through the shell, which alters the environment: a job is served only if its environment equals the
                 # server's.
-                ["bash", "-c", 'exec "$0" "$@"', sys.executable, "-m", "dp_leakage.jobs.server", folder, socket_number],
+                ["bash", "-c", 'exec "$0" "$@"', sys.executable, "-m", "dp_leakage.jobs.server", *given],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[listener.fileno()],

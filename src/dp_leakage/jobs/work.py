@@ -15,6 +15,7 @@ import threading
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from dp_leakage import jobs
 from dp_leakage.jobs.benchmark import sums
 
 FILES = 4  # file descriptors of a request: standard input, output and error, and the working folder
@@ -94,6 +95,7 @@ def _do(request: dict[str, Any], files: list[int]) -> tuple[int, bool]:
     for file in files:
         os.close(file)
     os.umask(request["umask"])
+    jobs.served = True
     os.environ.clear()
     os.environ.update(request["environment"])
     module, arguments = request["module"], request["arguments"]

@@ -6,6 +6,8 @@ layout do not count.
 
 To parse the package takes longer than to plan a small study. What the parser found in a file can therefore be kept
 (`keep_in`) by the digest of the file's bytes: a file is read whole each time, and parsed again if one byte differs.
+What each fingerprint was taken of is kept too, so that a step can see whether the code is still the one that its run
+planned with (`is_current`).
 """
 
 import ast
@@ -33,16 +35,23 @@ Import = tuple[int, str, list[str]]  # level (-1: no `from`), module, names
 
 
 class _Kept:
-    """What the parser found in files: digest of a file's bytes → [imports, digest of its code]."""
+    """What is kept for other processes.
+
+    Attributes:
+        found: what the parser found: digest of a file's bytes → [imports, digest of its code].
+        taken: what fingerprints were taken of: fingerprint → [modules, excluded modules, extra files].
+    """
 
     def __init__(self, file: Path | None = None) -> None:
         self.file, self.grown = file, False
         # Another version of Python or of this module may find something else.
         self.made_by = f"{sys.version} {_digest(Path(__file__).read_bytes())}"
         self.found: dict[str, Any] = {}
+        self.taken: dict[str, Any] = {}
         with suppress(OSError, ValueError, TypeError, KeyError):  # absent, or cut by a full disk: parsed again
             read = json.loads(file.read_bytes()) if file else {}
-            self.found = read["found"] if read["made_by"] == self.made_by and len(read["found"]) < MOST else {}
+            if read["made_by"] == self.made_by and len(read["found"]) < MOST:
+                self.found, self.taken = read["found"], read["taken"]
 
     def save(self) -> None:
         """Replaces the file as a whole, so that runs side by side may each do so; the last one's stays."""
@@ -51,7 +60,8 @@ class _Kept:
         self.grown = False
         written = self.file.with_name(f".{self.file.name}.{os.getpid()}")
         with suppress(OSError):  # a folder that cannot be written costs the time again, nothing else
-            written.write_text(json.dumps({"made_by": self.made_by, "found": self.found}), encoding="utf-8")
+            kept = {"made_by": self.made_by, "found": self.found, "taken": self.taken}
+            written.write_text(json.dumps(kept), encoding="utf-8")
             written.replace(self.file)
 
 
@@ -86,10 +96,42 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
         FileNotFoundError: no such module.
         UserError: a file of the user's is no Python.
     """
+    taken = [list(modules), list(exclude), [str(path) for path in extra_files]]
+    fingerprint = _fingerprint(*taken)
+    if _kept.taken.get(fingerprint) != taken:
+        _kept.taken[fingerprint] = taken
+        _kept.grown = True
+    _kept.save()
+    return fingerprint
+
+
+def is_current(fingerprint: str, file: Path, code_is_known: bool = False) -> bool:
+    """Whether the code is still the one of which another process took this fingerprint.
+
+    Args:
+        fingerprint: what `code_fingerprint` returned there.
+        file: what that process kept (`keep_in`). Without it nothing is known, and the answer is yes.
+        code_is_known: whether this package's own code is known to be the same, so that only files of the user's can
+            differ.
+
+    Raises:
+        UserError: a file of the user's is no Python by now.
+    """
+    global _kept
+    _kept = _Kept(file)
+    taken = _kept.taken.get(fingerprint)
+    if taken is None or (code_is_known and not taken[2]):
+        return True
+    with suppress(FileNotFoundError):
+        return _fingerprint(*taken) == fingerprint
+    return False
+
+
+def _fingerprint(modules: Iterable[str], exclude: Iterable[str], extra_files: Iterable[str]) -> str:
     skipped = frozenset(exclude)
     seen: set[str] = set()
     todo = list(modules)
-    files = _with_imported(extra_files)
+    files = _with_imported(map(Path, extra_files))
     for _, path in files:
         todo += _imports_of(path)
     while todo:
@@ -102,7 +144,6 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
         digest.update(f"{name}\0{_code(_path(name))}\0".encode())
     for name, code in sorted((name, _code(path)) for name, path in files):
         digest.update(f"{name}\0{code}\0".encode())
-    _kept.save()
     return digest.hexdigest()
 
 

@@ -21,13 +21,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dp_leakage import plugins
+from dp_leakage import jobs, plugins
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity, portable
+from dp_leakage.provenance.fingerprint import is_current
 
 Json = dict[str, Any]
 log = logging.getLogger("dp_leakage")
+AGAIN = "run the same command again, which plans with the code as it is now: what is finished stays"
 # What to do where memory does not suffice.
 ON_MACHINE = "give the job more (mem_mb) or run fewer at a time"
 ON_DEVICE = "let one job at a time use the GPU (--resources gpu=1), or set device: cpu in config.yaml"
@@ -65,6 +67,7 @@ def run(
     settings = arguments.pop("settings")
     try:
         plugins.load(filter(None, os.environ.get(plugins.ENVIRONMENT, "").split(os.pathsep)))
+        _refuse_edited(settings, os.environ.get(jobs.CODE))
         step(settings, **arguments)
     except UserError as error:
         log.error("error: %s", error)
@@ -75,6 +78,17 @@ def run(
             raise
         log.error("error: not enough memory for %s; %s", step.__module__, ON_DEVICE if of_device else ON_MACHINE)
         sys.exit(1)
+
+
+def _refuse_edited(settings: Json, known: str | None) -> None:
+    """Raises UserError if the step's code is not what its run planned with: the results would be kept as the other's.
+
+    Args:
+        settings: with the fingerprint that the run took, where the step has one.
+        known: the file of what the run knows of the code; None if no run started this step.
+    """
+    if known and not is_current(settings.get("code", ""), Path(known), jobs.served):
+        raise UserError(f"the code of the step {Path(sys.argv[0]).stem} was edited while this run was on; {AGAIN}")
 
 
 def provenance(settings: Json, **more: Any) -> Json:

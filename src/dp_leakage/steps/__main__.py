@@ -18,6 +18,7 @@ from pathlib import Path
 
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
+from dp_leakage.jobs import CODE
 from dp_leakage.study.paths import STUDY
 
 COMMAND = "Shell command: "  # Snakemake's words before a command
@@ -98,7 +99,9 @@ def planned(target: str, config: list[str]) -> tuple[str, dict[str, str]]:
             status = end.code
     if status:
         raise UserError(f"Snakemake cannot plan {target}")
-    return said.getvalue(), {name: value for name, value in os.environ.items() if before.get(name) != value}
+    changed = {name: value for name, value in os.environ.items() if before.get(name) != value}
+    # By hand, a step runs whatever its code is by then.
+    return said.getvalue(), {name: value for name, value in changed.items() if name != CODE}
 
 
 def run_by_hand(arguments: list[str]) -> int:
