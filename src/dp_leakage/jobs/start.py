@@ -35,7 +35,7 @@ def start() -> subprocess.Popen[bytes] | None:
             listener.bind(str(folder / "socket"))
             listener.listen(1024)
             follow_work(folder)
-            given = [CODE, folder, str(listener.fileno())]
+            given: list[str | Path] = [CODE, folder, str(listener.fileno())]
             _server = subprocess.Popen(
                 # Through the shell, which alters the environment: a job is served only if its environment equals the
                 # server's.
