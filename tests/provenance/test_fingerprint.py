@@ -144,7 +144,7 @@ def test_what_another_python_found_is_not_taken(package, tmp_path_factory, monke
 # ------------------------------------------------------------------ whether the code is what a run planned with
 def _still(fingerprint, file, **options):
     _forget()
-    return fp.is_current(fingerprint, file, **options)
+    return fp.is_unchanged(fingerprint, file, **options)
 
 
 def test_code_is_current_until_an_edit_of_what_the_step_reaches_and_again_when_that_is_taken_back(

@@ -7,7 +7,7 @@ layout do not count.
 To parse the package takes longer than to plan a small study. What the parser found in a file can therefore be kept
 (`keep_in`) by the digest of the file's bytes: a file is read whole each time, and parsed again if one byte differs.
 What each fingerprint was taken of is kept too, so that a step can see whether the code is still the one that its run
-planned with (`is_current`).
+planned with (`is_unchanged`).
 """
 
 import ast
@@ -105,7 +105,7 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
     return fingerprint
 
 
-def is_current(fingerprint: str, file: Path, code_is_known: bool = False) -> bool:
+def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> bool:
     """Whether the code is still the one of which another process took this fingerprint.
 
     Args:

@@ -81,7 +81,7 @@ class ReportContext:
         paper: the paper that is reproduced, as a citation; "" if none.
         scale: ``paper``, ``small`` or ``smoke``.
         choices: choices and caveats of the study, a sentence each.
-        versions: package → version.
+        versions: package → version, in words.
         exposed: the most exposed records: ``dataset``, ``model``, ``defense``, ``attack`` and the columns of
             `exposed.most_exposed`, with ``shown`` (`exposed.described`) of the user's own data; None if there are none.
         aware: whether an attack learns from models that were trained under the defense that it attacks.

@@ -25,7 +25,7 @@ from dp_leakage import jobs, plugins
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity, portable
-from dp_leakage.provenance.fingerprint import is_current
+from dp_leakage.provenance.fingerprint import is_unchanged
 
 Json = dict[str, Any]
 log = logging.getLogger("dp_leakage")
@@ -87,7 +87,7 @@ def _refuse_edited(settings: Json, known: str | None) -> None:
         settings: with the fingerprint that the run took, where the step has one.
         known: the file of what the run knows of the code; None if no run started this step.
     """
-    if known and not is_current(settings.get("code", ""), Path(known), jobs.served):
+    if known and not is_unchanged(settings.get("code", ""), Path(known), jobs.served):
         raise UserError(f"the code of the step {Path(sys.argv[0]).stem} was edited while this run was on; {AGAIN}")
 
 

@@ -1,7 +1,6 @@
 """Writes the study's page: one self-contained HTML file."""
 
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,6 +22,7 @@ from dp_leakage.metrics.paired import READ, right_answers
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.resemblance import resemblance
 from dp_leakage.provenance.files import read_arrays, read_table, write_json, write_page
+from dp_leakage.provenance.versions import of_page_and_trainings, versions
 from dp_leakage.report import Acceptable, answers_of, as_json, render, singled_out, told
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import Elsewhere, Others
@@ -32,7 +32,6 @@ from dp_leakage.steps._metrics import read_metrics
 
 Cell: TypeAlias = tuple[str, str, str, str]
 CELL = ("dataset", "model", "defense", "attack")
-PACKAGES = ("dp-leakage", "torch", "dp-accounting", "opacus", "numpy", "scipy", "scikit-learn", "pandas", "snakemake")
 
 
 def main(
@@ -57,6 +56,7 @@ def main(
     facts = tuple(
         _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
     )
+    tested, trained_by = _trainings(histories, settings["histories"])
     context = ReportContext(
         study=settings["study"],
         title=spec["title"],
@@ -77,11 +77,11 @@ def main(
         paper=spec.get("paper", ""),
         scale=settings["study"].removeprefix(spec["study"]).lstrip("-") or "paper",
         choices=tuple(spec.get("choices", ())),
-        versions={name: found for name in PACKAGES if (found := _version(name))},
+        versions=of_page_and_trainings(versions(), trained_by),
         aware=settings["aware"],
         acceptable=Acceptable(**spec.get("acceptable", {})),
         elsewhere=_elsewhere(spec, compared, settings["compared"]),
-        tested=_tested(histories, settings["histories"]),
+        tested=tested,
     )
     shown = singled_out(answers_of(context))
     context = replace(context, exposed=_exposed(scores, settings["scores"], settings["spec"], shown))
@@ -89,13 +89,19 @@ def main(
     write_json(claims, as_json(context.study, context.title, context.scale, told(context)))
 
 
-def _tested(histories: list[Path], made: list[list[str]]) -> dict[tuple[str, str, str], RightAnswers]:
-    """The right answers of each cell, whose data set, model, defense and identity of the history are ``made``."""
-    found = {}
+def _trainings(
+    histories: list[Path], made: list[list[str]]
+) -> tuple[dict[tuple[str, str, str], RightAnswers], list[dict[str, str]]]:
+    """The right answers of each cell, whose data set, model, defense and identity of the history are ``made``, and the
+    versions of what trained it.
+    """
+    found, trained_by = {}, []
     for (dataset, model, defense, identity), path in zip(made, histories, strict=True):
-        if (tested := right_answers(read_table(path, identity, READ)[0])) is not None:
+        table, stamp = read_table(path, identity, READ)
+        trained_by.append(stamp["versions"])
+        if (tested := right_answers(table)) is not None:
             found[dataset, model, defense] = tested
-    return found
+    return found, trained_by
 
 
 def _elsewhere(spec: Json, compared: list[Path], made: list[list[str]]) -> Elsewhere:
@@ -231,13 +237,6 @@ def _words(settings: Json) -> str:
     """Settings in words: first the name, without its key."""
     own = [str(settings["name"])] if "name" in settings else []
     return ", ".join([*own, *(f"{key}: {value}" for key, value in settings.items() if key != "name")])
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 if __name__ == "__main__":

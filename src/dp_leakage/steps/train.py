@@ -24,6 +24,7 @@ from dp_leakage.models.ensemble import Models
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.provenance.files import read_arrays, write_json, write_table, write_tensors
+from dp_leakage.provenance.versions import versions
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
@@ -99,7 +100,8 @@ def main(
         sizes["most_records"] = int(units.max())
     # The only tensors that may be shared, see ``dp_leakage.share``.
     shared = sorted(ensemble.parameters)
-    stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, device=used, parameters=shared)
+    made = {"device": used, "versions": versions()}
+    stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, parameters=shared, **made)
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
     write_table(history, with_answers(_columns(epochs), tested), stamp)
     write_json(
@@ -120,7 +122,7 @@ def _write_answers(settings: Json, data: Dataset, found: Answers, models: Path, 
     """The answers that an engine keeps instead of a model's parameters, and the accuracies."""
     rows = data.roles["target_nonmembers"]
     sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(rows)}
-    stamp = provenance(settings, **sizes, n_groups=None, blocks=None)
+    stamp = provenance(settings, **sizes, n_groups=None, blocks=None, versions=versions())
     write_tensors(models, found.tensors(), stamp)
     write_table(history, with_answers(history_of(found, data), RightAnswers.of(found.correct(data.y)[:, rows])), stamp)
 
