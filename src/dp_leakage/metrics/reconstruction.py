@@ -19,7 +19,7 @@ MEASURED = {
     "ssim": ("ssim", (-1.0, 1.0)),
     "distance": ("mia_distance", (0.0, np.inf)),
 }
-WHICH = ("repeat", "target", "restart")
+WHICH = ("repeat", "target", "restart", "gradient")
 RECOGNIZED = ("candidates", "recognized", "recognized_proven")
 TAIL = (1 - CONFIDENCE) / 2
 
@@ -30,15 +30,17 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
     Args:
         frame: repeat, target, restart, some of ``mse``, ``mse_standardized``, ``ssim`` and ``distance``, and the
             attack's own columns, which are of `rows.QUALIFIERS` (``layer``, ``variant``). Each of their values is
-            measured separately. Perhaps also those of `RECOGNIZED`: how many candidates there were, the chance
-            that the record is recognized among them, and how often any attack can be right.
+            measured separately. Perhaps also ``gradient``, the number of the gradient that the target was rebuilt from
+            together with others: targets of one gradient come out, or do not, together, so only gradients count as
+            independent. And perhaps those of `RECOGNIZED`: how many candidates there were, the chance that the record
+            is recognized among them, and how often any attack can be right.
         attack: its name.
 
     Returns:
         ``statistic=mean`` and ``statistic=median`` over targets, after averaging a target's restarts, with a 95 %
-        interval over targets and, for all together, also over repeats (`intervals.crossed`). The interval is NaN if
-        there is only one number, and for a median of fewer than six targets. With candidates also recognized, the mean
-        chance of a right guess with its interval, and recognized_proven, the most that it can be.
+        interval over targets (or gradients) and, for all together, also over repeats (`intervals.crossed`). The
+        interval is NaN if there is only one, and for a median of what is worth fewer than six. With candidates also
+        recognized, the mean chance of a right guess with its interval, and recognized_proven, the most that it can be.
 
     Raises:
         UserError: one of the attack's own columns is no qualifier.
@@ -52,48 +54,57 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
     for column, (metric, limits) in MEASURED.items():
         if column not in part:
             continue
-        for name, block in _blocks(part, column):
+        for name, block, owner in _blocks(part, column):
             for statistic, of in STATISTICS.items():
-                found = _within(of(block), block, limits)
+                found = _within(of(block, owner, limits), block, owner, limits)
                 yield row(metric, name, found, attack=attack, statistic=statistic, **own)
     if set(RECOGNIZED) <= set(part):
         candidates, most = (float(part[column].iloc[0]) for column in ("candidates", "recognized_proven"))
         own = {"attack": attack, "candidates": candidates} | own
-        for name, block in _blocks(part, "recognized"):
-            yield row("recognized", name, crossed(influences_of_mean(block), (0.0, 1.0)), **own)
+        limits = (0.0, 1.0)
+        for name, block, owner in _blocks(part, "recognized"):
+            found = _within(_mean(block, owner, limits), block, owner, limits)
+            yield row("recognized", name, found, **own)
         yield row("recognized_proven", ALL, Estimate(most, np.nan, np.nan), **own)
 
 
-def _blocks(part: pd.DataFrame, column: str) -> Iterator[tuple[str, np.ndarray]]:
-    """The values of single repeats, (1, targets), and of all, (R, targets)."""
-    values = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean").to_numpy()
-    yield from ((str(r), values[r : r + 1]) for r in range(len(values)))
-    yield ALL, values
+def _blocks(part: pd.DataFrame, column: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """The values of single repeats, (1, targets), and of all, (R, targets), each with what the targets were rebuilt
+    from, numbered from 0 on: each its own, or the gradient that it shares; int64 (targets,).
+    """
+    pivoted = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean")
+    first = part.groupby("target").first().loc[pivoted.columns]
+    values, owner = pivoted.to_numpy(), pd.factorize(first.get("gradient", first.index))[0]
+    yield from ((str(r), values[r : r + 1], owner) for r in range(len(values)))
+    yield ALL, values, owner
 
 
-def _within(estimate: Estimate, values: np.ndarray, limits: tuple[float, float]) -> Estimate:
-    if np.isfinite(values).sum() < 2:
+def _within(estimate: Estimate, values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) -> Estimate:
+    if np.count_nonzero([np.bincount(owner, known) for known in np.isfinite(values)]) < 2:
         return Estimate(estimate.value, np.nan, np.nan)
     return Estimate(estimate.value, *np.clip(estimate[1:], *limits).tolist())
 
 
-def _mean(values: np.ndarray) -> Estimate:
-    return crossed(influences_of_mean(values))
+def _mean(values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) -> Estimate:
+    return crossed(influences_of_mean(values).of(owner), limits if np.isfinite(limits).all() else None)
 
 
-def _median(values: np.ndarray) -> Estimate:
+def _median(values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) -> Estimate:
     """The median with the interval between two of the ordered values, exact by the binomial (Thompson 1936).
 
     The number of n independent targets below the true median is distributed like the heads of n coins. Repeats share
-    the targets. If they put a target on both sides of the median, it says less about the median, so the number of coins
-    is the one with the same spread. `over_repeats` adds the spread of the repeats' medians. Fewer than six targets
-    bound no median, not even by the least and the largest.
+    the targets, and targets that are rebuilt together are one. If repeats put one on both sides of the median, it says
+    less about the median, so the number of coins is the one with the same spread. `over_repeats` adds the spread of the
+    repeats' medians. Fewer than six coins bound no median, not even by the least and the largest.
     """
     median = float(np.nanmedian(values))
-    values = values[:, ~np.isnan(values).all(axis=0)]
-    shares = np.nanmean((1 - np.sign(values - median)) / 2, axis=0)
+    there = ~np.isnan(values).all(axis=0)
+    values, owner = values[:, there], pd.factorize(owner[there])[0]
+    each = np.nanmean((1 - np.sign(values - median)) / 2, axis=0)
+    shares = np.bincount(owner, each) / np.bincount(owner)
     spread = float(np.var(shares))
-    coins = min(max(0.25 * shares.size / spread, shares.size), values.size) if spread > 0 else values.size
+    most = len(values) * shares.size
+    coins = min(max(0.25 * shares.size / spread, shares.size), most) if spread > 0 else most
     if 0.5**coins > TAIL:
         return Estimate(median, np.nan, np.nan)
     below = bdtrik(TAIL, coins, 0.5)  # the chance of at most this many heads, continued between whole numbers
@@ -101,7 +112,7 @@ def _median(values: np.ndarray) -> Estimate:
     low = float(np.nanquantile(values, share, method="lower"))
     high = float(np.nanquantile(values, 1 - share, method="higher"))
     medians = np.nanmedian(values[~np.isnan(values).all(axis=1)], axis=1)
-    return over_repeats(Estimate(median, low, high), medians, limits=(-np.inf, np.inf))
+    return over_repeats(Estimate(median, low, high), medians, limits)
 
 
 STATISTICS = {"mean": _mean, "median": _median}

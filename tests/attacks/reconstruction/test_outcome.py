@@ -40,6 +40,13 @@ def test_diverged_pixels_are_gray(models, pictures):
     assert frame["mse"].notna().all()
 
 
+def test_the_frame_says_which_images_one_gradient_shows(models, pictures):
+    x, y = victims(pictures, 4, "iga")
+    (seen,) = released(models("mlp"), x, y, PLAIN | {"batch": 2}, 0, "iga")
+    frame, _ = outcome(pictures, x, [(seen, x)], PLAIN | {"batch": 2}, None)
+    assert frame["gradient"].tolist() == [0, 0, 1, 1]
+
+
 def test_images_of_a_batch_are_assigned_to_originals_as_by_trying_every_order():
     rng = np.random.default_rng(4)
     truth, made = rng.uniform(size=(2, 8, 1, 3, 3))

@@ -35,7 +35,8 @@ def outcome(
         mechanism: what protects the step.
 
     Returns:
-        A frame with repeat, target (number of the image), restart (0), ``weights``, for a list also ``batch``, ssim,
+        A frame with repeat, target (number of the image), restart (0), gradient (number of the step that the image was
+        in, for each repeat another gradient), ``weights``, for a list also ``batch``, ssim,
         mse (pixels in [0, 1]) and mse_standardized (pixels in units of their channel's standard deviation over the
         members); with ``candidates`` also these, recognized and recognized_proven, see `recognition`; and the pictures:
         ``original`` (n, c, h, w), and for each kind of weights ``weights=…`` (R, n, c, h, w), for a list
@@ -66,6 +67,7 @@ def outcome(
                     "repeat": seen.repeat,
                     "target": np.arange(len(truth)),
                     "restart": 0,
+                    "gradient": np.arange(len(truth)) // seen.batch,
                     **step,
                     "ssim": similarity(truth, made),
                     "mse": error.mean(axis=1).astype(np.float64),
