@@ -79,6 +79,11 @@ def cell_label(series: Series, row: Any) -> str:
     return f"{look(series).label}, {cell_words(row)}{_further(row)}"
 
 
+def cell_labels(rows: pd.DataFrame) -> dict[str, str]:
+    """Folder name of a defense → its `cell_label`."""
+    return {row.defense: cell_label(series, row) for series, part in each_series(rows) for row in part.itertuples()}
+
+
 def _target(row: Any) -> str:
     """``advantage ≤ 0.1``, if nothing else names the cell's noise; else "". Some tables have no such column."""
     target = getattr(row, "target", "")

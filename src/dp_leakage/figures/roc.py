@@ -8,6 +8,7 @@ import pandas as pd
 from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_scores
 from dp_leakage.figures.limits import Limits, divided, proven_notes, proven_tprs
 from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import cell_labels
 from dp_leakage.figures.style import ALARM, GRAY, INK, finish, log_axis, name, panel_grid, styled, told_apart
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.measure import at_fpr
@@ -74,7 +75,9 @@ def draw(
         ignore_index=True,
     )
     rows = rows.assign(crosses=_beyond(rows))
-    figure, grid = panel_grid(panels(rows, by=("dataset", "model", "defense")), 2, (3.4, 3.1))
+    labeled = rows.assign(setting=rows["defense"].map(cell_labels(rows)))
+    by = ("dataset", "model", "defense")
+    figure, grid = panel_grid(panels(labeled, by, named=("dataset", "model", "setting")), 2, (3.4, 3.1))
     styles = told_apart(attacks)
     least = float(rows["fpr"].min())
     fine = np.geomspace(least, 1, 400)

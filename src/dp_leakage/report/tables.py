@@ -13,7 +13,16 @@ from markupsafe import Markup
 from dp_leakage.common.user_code import FILES
 from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order, is_private, panels
 from dp_leakage.figures.members_exposed import of_whom
-from dp_leakage.figures.numbers import budget, cell_budget, cell_label, cell_words, count, fraction, interval
+from dp_leakage.figures.numbers import (
+    budget,
+    cell_budget,
+    cell_label,
+    cell_labels,
+    cell_words,
+    count,
+    fraction,
+    interval,
+)
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.measure import FPR_OF_TPR
@@ -102,7 +111,7 @@ def attacks(metrics: pd.DataFrame, cells: Collection[tuple[str, str, str]]) -> l
     columns = [("reached_advantage", 0.0), *(("reached_tpr", rate) for rate in rates), ("membership_auc", 0.0)]
     found = []
     for heading, part in panels(frame[frame["attack"] != STRONGEST]):
-        labels = {row.defense: cell_label(series, row) for series, own in each_series(part) for row in own.itertuples()}
+        labels = cell_labels(part)
         for defense, of_cell in part.groupby("defense", sort=False):
             rows = []
             for attack, own in of_cell.groupby("attack", sort=False):
