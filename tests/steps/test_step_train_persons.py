@@ -70,6 +70,9 @@ def test_references_have_whole_persons_and_the_targets_rate_steps_and_noise(defe
         assert set(own) == set(rows[np.isin(arrays["person"][rows], [*people])])
     for person in np.unique(arrays["person"][rows]):  # halves, so each is in as many models as out
         assert sum(person in people for people in inside) == 3
+    # In the game a non-member takes a member's place: whoever of both has most records.
+    players = np.concatenate([arrays["target_members"], arrays["target_nonmembers"]])
+    assert made[0]["most_records"] == np.bincount(arrays["person"][players]).max()
     assert made[0].get("noise_multiplier") == made[1].get("noise_multiplier")
     sizes = [(stamp["settings"]["training"]["batch_size"], stamp["n_train"]) for stamp in made]
     assert sizes == [(10, 40), (20, 80)]
@@ -93,3 +96,9 @@ def test_learned_needs_references_that_know_the_people_asked_about(changes):
     attacks = PERSONS["attacks"] | {"lira_online": None} | changes
     with pytest.raises(UserError, match="is learned; valid in design split is an attack with reference"):
         persons(attacks=attacks, reference=outsiders, figures=PERSONS["figures"] | {"fig_leakage_lira": None})
+
+
+@pytest.mark.parametrize(("by_coins", "most"), [(True, 2), (False, 3)])
+def test_a_non_member_with_many_records_may_take_a_member_s_place_unless_coins_choose(by_coins, most):
+    person = np.array([0, 0, 1, 2, 2, 2])
+    assert train.most_records(person, np.array([0, 1, 2]), np.array([3, 4, 5]), by_coins) == most

@@ -26,7 +26,7 @@ MEANING = {
     "vmf_rdp": "Rényi divergence of noise on directions, composed over all steps",
     "vmf_pure": "ε without δ of noise on directions, composed over all steps",
     "per_step": "ε is what the paper prints for one step; the whole training spends more",
-    "theorem1": "ε is that of the printed theorem, also where its conditions fail",
+    "theorem1": "ε is that of the printed theorem, an approximation",
 }
 RDP_SIGMA = {
     "authors_table": "σ is from the table in the code of the paper's authors",

@@ -97,7 +97,7 @@ def main(
     tested = _tested(ensemble.to(used), x, y, arrays["target_nonmembers"], person)
     sizes = {"n_train": len(units), "n_test": as_independent(tested), "n_groups": n_groups}
     if person is not None:
-        sizes["most_records"] = int(units.max())
+        sizes["most_records"] = most_records(person, subsets[0].numpy(), arrays["target_nonmembers"], held is not None)
     # The only tensors that may be shared, see ``dp_leakage.share``.
     shared = sorted(ensemble.parameters)
     made = {"device": used, "versions": versions()}
@@ -152,6 +152,20 @@ def with_answers(columns: dict[str, list[Any]], tested: RightAnswers) -> dict[st
 def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
     """How many of these rows each person has, int64; ones if every record is a person of its own."""
     return np.ones(len(rows), np.int64) if person is None else np.unique(person[rows], return_counts=True)[1]
+
+
+def most_records(person: np.ndarray, trained: np.ndarray, others: np.ndarray, by_coins: bool) -> int:
+    """The most records that a person brings or takes away in the game that attacks play.
+
+    Args:
+        person: of each row.
+        trained: rows that the models train on, or of which coins choose.
+        others: rows of the non-members with whom fixed members are compared. One of them takes a member's place in the
+            game, with all records.
+        by_coins: whether coins choose the members, so that nobody else comes in.
+    """
+    players = trained if by_coins else np.concatenate([trained, others])
+    return int(units_of(person, players).max())
 
 
 def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -> Json:
