@@ -43,6 +43,15 @@ def test_the_step_that_tells_most_is_named_beside_a_guess_and_what_is_proven():
     assert {number.estimates for number in private.numbers} >= {"recognized", "recognized_proven", "batch"}
 
 
+def test_each_share_is_held_against_a_guess_among_its_own_candidates():
+    """45 % among 100 came after 50 % among 2, which any guess reaches."""
+    many = [row | {"candidates": 100.0} for row in rows({1: (0.45, 0.4, 0.5)}, 1.0, CELL)]
+    two = [row | {"candidates": 2.0} for row in rows({8: (0.5, 0.45, 0.55)}, 1.0, CELL)]
+    (claim,) = told(two, many)
+    assert "tells which of 100 equally likely records was in it in 45.0 %" in claim.words
+    assert "where a guess is right in 1 %" in claim.words
+
+
 def test_a_step_whose_size_is_no_list_is_told_too_and_without_any_nothing_is():
     (claim,) = told(rows({None: (0.4, 0.3, 0.5)}, 0.6, PRIVATE))
     assert "the image rebuilt from a step tells" in claim.words

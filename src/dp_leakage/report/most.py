@@ -1,7 +1,7 @@
 """The largest of several measured numbers, with an interval that pays for having looked at all of them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,20 @@ from dp_leakage.figures.frames import is_private
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
+
+
+class Most(NamedTuple):
+    """The number that stands out most.
+
+    Attributes:
+        found: the number, with an interval so wide that those of all hold together.
+        row: its row.
+        count: how many numbers there are.
+    """
+
+    found: Estimate
+    row: "pd.Series[Any]"
+    count: int
 
 
 def by_kind(rows: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
@@ -23,24 +37,25 @@ def by_kind(rows: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
 
 
 def most(
-    rows: pd.DataFrame, key: Sequence[str], limits: tuple[float, float], guess: float = 0.0
-) -> tuple[Estimate, "pd.Series[Any]", int]:
-    """The number that stands out most.
+    rows: pd.DataFrame,
+    key: Sequence[str],
+    limits: tuple[float, float],
+    guess: "float | pd.Series[float]" = 0.0,
+) -> Most:
+    """The number that stands out most: of those surely above what it is by chance, else of all, the furthest above.
 
     Args:
         rows: of one metric, over all repeats and of single ones.
         key: the columns that tell the numbers apart.
         limits: the range of the metric.
-        guess: what it is by chance; a number that is surely above comes before one that is not.
-
-    Returns:
-        The number, with an interval so wide that those of all hold together; its row; and how many there are.
+        guess: what it is by chance, for all numbers or for each row.
     """
+    chance = np.broadcast_to(guess, len(rows))[(rows["repeat"] == ALL).to_numpy()]
     together = rows[rows["repeat"] == ALL]
     single = dict(iter(rows[rows["repeat"] != ALL].groupby([*key])["value"]))
     held = [
         simultaneous(Estimate(*found), len(together), limits, single.get(tuple(of), np.array([])))
         for found, of in zip(together[["value", "low", "high"]].to_numpy(), together[[*key]].to_numpy(), strict=True)
     ]
-    place = max(range(len(held)), key=lambda at: (held[at].low > guess, held[at].value))
-    return held[place], together.iloc[place], len(held)
+    place = max(range(len(held)), key=lambda at: (held[at].low > chance[at], held[at].value - chance[at]))
+    return Most(held[place], together.iloc[place], len(held))

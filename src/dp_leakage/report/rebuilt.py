@@ -16,6 +16,8 @@ STEP = ["candidates", "batch", "weights"]  # what tells an attack's numbers of a
 def rebuilt_claims(metrics: pd.DataFrame) -> list[Claim]:
     """Of each data set, the attack and step that tell most about a record, among undefended models and private ones.
 
+    The most is the share furthest above that of a guess, which is smaller among more candidates.
+
     Args:
         metrics: rows as `dp_leakage.figures.frames` names them, of single repeats too.
 
@@ -27,19 +29,19 @@ def rebuilt_claims(metrics: pd.DataFrame) -> list[Claim]:
 
 def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     key = [*CELL, "attack", *STEP]
-    likeliest = float(1 / rows["candidates"].min())
-    found, row, count = most(rows[rows["metric"] == METRIC], key, (0.0, 1.0), likeliest)
+    right = rows[rows["metric"] == METRIC]
+    found, row, count = most(right, key, (0.0, 1.0), 1 / right["candidates"])
     tell = Telling({"dataset": dataset, **{column: row[column] for column in (*CELL[1:], "attack", *STEP)}})
     step = f"a step on {tell.plain('batch', row['batch'])} records" if row["batch"] > 1 else "a step"
     guess = f"{100 / row['candidates']:.3g} %"
-    right = f"{tell.percent(METRIC, found, among=count)} of the cases, where a guess is right in {guess}"
+    often = f"{tell.percent(METRIC, found, among=count)} of the cases, where a guess is right in {guess}"
     limits = rows[(rows["metric"] == CEILING) & (rows[key] == row[key]).all(axis=1)]["value"]
     limit = float(limits.iloc[0])
     proven = f" No attack on such a step is right in more than {tell(CEILING, limit, f'{100 * limit:.1f}')} %."
     model = f"{name(row['model'])} that has {'not ' if row['weights'] == 'initial' else ''}trained"
     words = (
         f"Images rebuilt from gradients, {kind} models: the image rebuilt from {step} tells which of "
-        f"{tell.plain('candidates', row['candidates'])} equally likely records was in it in {right}. That is "
+        f"{tell.plain('candidates', row['candidates'])} equally likely records was in it in {often}. That is "
         f"{name(row['attack'])} on {model}, defense {row['defense']}, the most of {tell.count(count)} "
         f"combinations of attack, step and model, whose intervals hold together.{proven if limit < 1 else ''}"
     )
