@@ -370,7 +370,30 @@ def test_a_setting_that_a_proof_protects_is_not_passed_over_for_what_was_measure
 def test_a_proof_protects_where_one_is_asked_for_and_a_measurement_does_not(frame: pd.DataFrame) -> None:
     answer, told = decided(frame, risk="proven")
     assert answer.kind == "neither"
+    assert "protection (advantage proven within 0.2)" in told
+    assert told.endswith("No setting is proven to protect.")
+
+
+def test_a_setting_that_is_not_proven_to_protect_is_not_said_to_leak() -> None:
+    """An advantage of .01 [−.02, .03] was told as a leak, where a proof was asked for and there is none."""
+    little = cell("a", "rdp", 10, (0.05, 0.04, 0.06), (0.01, -0.02, 0.03), 9.0)
+    much = cell("a", "rdp", 10, (0.05, 0.04, 0.06), (0.5, 0.48, 0.52), 9.0)
+    _, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *little]), risk="proven")
+    assert "ε = 10 (DP-SGD, RDP; a) keeps accuracy, but is not proven to protect: it loses 5.0 %" in told
+    assert told.endswith("No setting is proven to protect.")
+    _, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *much]), risk="proven")
+    assert "keeps accuracy but leaks: it loses" in told
     assert told.endswith("No setting protects.")
+
+
+def test_an_undecided_setting_is_held_against_a_proof_where_one_is_asked_for() -> None:
+    proof = {"metric": "advantage_proven", "attack": "", "of": "", "source": "gaussian", "neighbors": "add_remove"}
+    rows = cell("a", "rdp", 1, (0.07, -0.05, 0.18), (0.05, 0.0, 0.1), 0.9)
+    rows += [rows[-1] | proof | {"metric": what} | dict.fromkeys(NUMBERS, value)
+             for what, value in (("advantage_proven", 0.097), ("mu", 0.25))]  # fmt: skip
+    answer, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *rows]), risk="proven")
+    assert answer.kind == "open"
+    assert "an attacker's advantage proven within 0.2" in told
 
 
 def test_little_measured_by_attacks_that_do_not_know_the_defense_is_no_protection(frame: pd.DataFrame) -> None:

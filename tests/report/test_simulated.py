@@ -257,12 +257,15 @@ def none_does_both(study: Study, claim: Claim) -> bool:
     sentences = {
         "No setting keeps accuracy.": not any(keeps(world, one) for one in world.private),
         "No setting protects.": not any(protects(world, one) for one in world.private),
+        "No setting is proven to protect.": not any(protects(world, one) for one in world.private),
     }
     for one in told(study, claim):
         called = label(one, claim)
-        leaks = of_strongest(world, one, "reached_advantage") > limit(study) or world.acceptable.risk == "proven"
+        leaks, unproven = of_strongest(world, one, "reached_advantage") > limit(study), not protects(world, one)
         sentences[f"{called} keeps accuracy but leaks:"] = keeps(world, one) and leaks
         sentences[f"{called} may keep accuracy but leaks:"] = leaks
+        sentences[f"{called} keeps accuracy, but is not proven to protect:"] = keeps(world, one) and unproven
+        sentences[f"{called} may keep accuracy, but is not proven to protect:"] = unproven
         sentences[f"{called} protects, but"] = protects(world, one)
     said = all(true for words, true in sentences.items() if words in claim.words)
     return said and not any(keeps(world, one) and protects(world, one) for one in world.private)

@@ -103,9 +103,14 @@ def _open(answer: Answer, tell: Telling) -> str:
     (chosen,) = answer.told
     return (
         f"no private setting tried demonstrably keeps the accuracy loss within {_loss_limit(answer, tell)} and an "
-        f"attacker's advantage within {_risk_limit(answer, tell)}. {_cell(chosen, tell)} may: it "
+        f"attacker's advantage {_proven(answer)}within {_risk_limit(answer, tell)}. {_cell(chosen, tell)} may: it "
         f"{_use(answer, chosen, tell)}, and {_risk(chosen, tell)}. {_undecided(answer, chosen)}"
     )
+
+
+def _proven(answer: Answer) -> str:
+    """``proven ``, where only a proof counts as protection."""
+    return "proven " if answer.acceptable.risk == "proven" else ""
 
 
 def _undecided(answer: Answer, one: Setting) -> str:
@@ -124,11 +129,12 @@ def _neither(answer: Answer, tell: Telling) -> str:
     protecting = [one for one in answer.told if one.protects != "no"]
     words = (
         f"no budget tried gives both accuracy (loss within {_loss_limit(answer, tell)}) and protection (advantage "
-        f"within {_risk_limit(answer, tell)})."
+        f"{_proven(answer)}within {_risk_limit(answer, tell)})."
     )
     for one in keeping:
         may = "keeps" if one.keeps == "yes" else "may keep"
-        words += f" {_cell(one, tell)} {may} accuracy but leaks: it {_use(answer, one, tell)}, and {_risk(one, tell)}."
+        but = " but leaks" if _leaks(answer, one) else ", but is not proven to protect"
+        words += f" {_cell(one, tell)} {may} accuracy{but}: it {_use(answer, one, tell)}, and {_risk(one, tell)}."
     whole = "it" if BEST in words else BEST
     for one in protecting:
         may = "protects" if one.protects == "yes" else "may protect"
@@ -136,7 +142,18 @@ def _neither(answer: Answer, tell: Telling) -> str:
     if not keeping and not protecting:
         (one,) = answer.told
         return f"{words} The most accurate, {_cell(one, tell)}, {_use(answer, one, tell)}, and {_risk(one, tell)}."
-    return f"{words}{'' if keeping else ' No setting keeps accuracy.'}{'' if protecting else ' No setting protects.'}"
+    return f"{words}{'' if keeping else ' No setting keeps accuracy.'}{'' if protecting else _unprotected(answer)}"
+
+
+def _leaks(answer: Answer, one: Setting) -> bool:
+    """Whether it surely leaks too much; else it fails for want of a proof."""
+    return one.advantage_held is not None and one.advantage_held.low > answer.acceptable.advantage
+
+
+def _unprotected(answer: Answer) -> str:
+    """That no setting protects, or only that none is proven to."""
+    surely = all(_leaks(answer, one) for one in answer.settings if one.private and not one.refuted)
+    return " No setting protects." if surely else " No setting is proven to protect."
 
 
 def _guessing(answer: Answer, tell: Telling) -> str:
