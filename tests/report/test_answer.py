@@ -276,7 +276,7 @@ def test_an_attack_that_surely_beats_the_proof_breaks_the_claim_and_proves_nothi
     broken, line = page(0.25)
     assert len(broken) == 1
     assert broken[0].startswith("d · a · gaussian-rdp-eps=1: Yeom membership has an advantage of at least 0.2")
-    assert broken[0].endswith("the accounting allows 0.090.")
+    assert broken[0].endswith("at once); the accounting allows 0.090.")
     assert (line[3], line[-3]) == ("no (refuted)", "–")
     broken, line = page(0.01)
     assert (broken, line[3]) == ([], "yes (proven)")
