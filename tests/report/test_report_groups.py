@@ -36,6 +36,23 @@ def test_the_group_that_stands_out_is_named_with_an_interval_for_all_that_were_l
     assert held.low < 0.2
 
 
+def test_a_smaller_excess_that_chance_does_not_explain_is_not_said_to_be_the_most():
+    (claim,) = group_claims(rows({("class", "3"): (0.3, -0.4, 1.0), ("class", "4"): (0.2, 0.15, 0.25)}))
+    assert "finds more among records of class 4 than" in claim.words
+    assert claim.words.endswith(
+        "defense none: of 2 combinations of group, attack and model, whose intervals hold together, the most that "
+        "chance does not explain."
+    )
+
+
+def test_a_group_alone_is_the_most_of_nothing_and_one_that_is_surely_lower_is_told_as_it_is():
+    (claim,) = group_claims(rows({("class", "3"): (-0.02, -0.03, -0.01)}))
+    assert claim.words == (
+        "By group, undefended models: in no group does an attack surely find more; nearest come records of class 3, "
+        "where the advantage differs by −0.020 [−0.030, −0.010]. That is Yeom membership on MLP, defense none."
+    )
+
+
 def test_where_no_group_stands_out_beyond_chance_that_is_said_of_private_models_by_themselves():
     frame = pd.concat(
         [
@@ -46,7 +63,7 @@ def test_where_no_group_stands_out_beyond_chance_that_is_said_of_private_models_
     undefended, private = group_claims(frame)
     assert "finds more among records of class 3" in undefended.words
     assert (
-        "By group, private models: no group stands out beyond chance; nearest come records that occur once,"
+        "By group, private models: in no group does an attack surely find more; nearest come records that occur once,"
         in private.words
     )
     assert private.id == "digits.groups.private"

@@ -50,6 +50,10 @@ def test_each_share_is_held_against_a_guess_among_its_own_candidates():
     (claim,) = told(two, many)
     assert "tells which of 100 equally likely records was in it in 45.0 %" in claim.words
     assert "where a guess is right in 1 %" in claim.words
+    assert claim.words.endswith(
+        "defense none, the most above a guess of 2 combinations of attack, step and model, whose intervals hold "
+        "together."
+    )
 
 
 def test_a_step_whose_size_is_no_list_is_told_too_and_without_any_nothing_is():

@@ -24,8 +24,9 @@ def added_claims(metrics: pd.DataFrame) -> list[Claim]:
 
 
 def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
-    found, row, count = most(rows, [*CELL, "attack"], LIMITS)
-    tell = Telling({"dataset": dataset, "among": count})
+    standing = most(rows, [*CELL, "attack"], LIMITS)
+    found, row = standing.found, standing.row
+    tell = Telling({"dataset": dataset, "among": standing.count})
     own = {column: row[column] for column in ("model", "defense", "attack", "of")}
     points = tell(METRIC, found.value, _points(found), low=found.low, high=found.high, **own)
     adds = (
@@ -33,10 +34,9 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
     )
     attack = name(row["attack"])
     where = f"{attack} on {name(row['model'])}, defense {row['defense']}"
-    looked = f", the most of {tell.count(count)} pairs of attack and cell, whose intervals hold together"
     words = (
         f"Attributes of members: {adds} to the share of right guesses, beyond what the attacker's own data give. "
-        f"That is {where}{looked if count > 1 else ''}."
+        f"That is {where}{standing.words('pairs of attack and cell', tell)}."
     )
     cells = ((row["model"], row["defense"]),)
     return tell.claim(f"{dataset}.added", "added", dataset, words, cells=cells, screen=2)

@@ -23,20 +23,21 @@ def group_claims(metrics: pd.DataFrame) -> list[Claim]:
 
 
 def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
-    found, row, count = most(rows, [*CELL, "attack", "by", "group"], LIMITS)
-    tell = Telling({"dataset": dataset, "among": count})
+    standing = most(rows, [*CELL, "attack", "by", "group"], LIMITS)
+    found, row = standing.found, standing.row
+    tell = Telling({"dataset": dataset, "among": standing.count})
     own = {column: row[column] for column in ("model", "defense", "attack", "by", "group")}
     shown = tell.fraction(METRIC, found, **own)
     group = records(row["by"], row["group"])
     said = (
         f"the attack finds more among {group} than among all others: the advantage is larger by {shown}"
         if found.low > 0
-        else f"no group stands out beyond chance; nearest come {group}, whose advantage is larger by {shown}"
+        else f"in no group does an attack surely find more; nearest come {group}, where the advantage differs by "
+        f"{shown}"
     )
     words = (
         f"By group, {kind} models: {said}. That is {name(row['attack'])} on {name(row['model'])}, defense "
-        f"{row['defense']}, the most of {tell.count(count)} combinations of group, attack and model, whose "
-        "intervals hold together."
+        f"{row['defense']}{standing.words('combinations of group, attack and model', tell)}."
     )
     cells = ((row["model"], row["defense"]),)
     claim = f"{dataset}.groups.{kind}"

@@ -10,6 +10,7 @@ from dp_leakage.figures.frames import is_private
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
+from dp_leakage.report.claims import Telling
 
 
 class Most(NamedTuple):
@@ -19,11 +20,26 @@ class Most(NamedTuple):
         found: the number, with an interval so wide that those of all hold together.
         row: its row.
         count: how many numbers there are.
+        largest: whether none is further above chance; else one is, but not surely above it.
     """
 
     found: Estimate
     row: "pd.Series[Any]"
     count: int
+    largest: bool
+
+    def words(self, kinds: str, tell: Telling, what: str = "the most") -> str:
+        """``, the most of 6 pairs, whose intervals hold together``; "" for a number alone.
+
+        Args:
+            kinds: what there are so many of.
+            tell: writes numbers.
+            what: what the number is of those.
+        """
+        if self.count == 1:
+            return ""
+        many = f"{tell.count(self.count)} {kinds}, whose intervals hold together"
+        return f", {what} of {many}" if self.largest else f": of {many}, {what} that chance does not explain"
 
 
 def by_kind(rows: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
@@ -57,5 +73,6 @@ def most(
         simultaneous(Estimate(*found), len(together), limits, single.get(tuple(of), np.array([])))
         for found, of in zip(together[["value", "low", "high"]].to_numpy(), together[[*key]].to_numpy(), strict=True)
     ]
-    place = max(range(len(held)), key=lambda at: (held[at].low > chance[at], held[at].value - chance[at]))
-    return Most(held[place], together.iloc[place], len(held))
+    above = [one.value - guessed for one, guessed in zip(held, chance, strict=True)]
+    place = max(range(len(held)), key=lambda at: (held[at].low > chance[at], above[at]))
+    return Most(held[place], together.iloc[place], len(held), above[place] == max(above))

@@ -30,20 +30,22 @@ def rebuilt_claims(metrics: pd.DataFrame) -> list[Claim]:
 def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     key = [*CELL, "attack", *STEP]
     right = rows[rows["metric"] == METRIC]
-    found, row, count = most(right, key, (0.0, 1.0), 1 / right["candidates"])
+    standing = most(right, key, (0.0, 1.0), 1 / right["candidates"])
+    found, row = standing.found, standing.row
     tell = Telling({"dataset": dataset, **{column: row[column] for column in (*CELL[1:], "attack", *STEP)}})
     step = f"a step on {tell.plain('batch', row['batch'])} records" if row["batch"] > 1 else "a step"
     guess = f"{100 / row['candidates']:.3g} %"
-    often = f"{tell.percent(METRIC, found, among=count)} of the cases, where a guess is right in {guess}"
+    often = f"{tell.percent(METRIC, found, among=standing.count)} of the cases, where a guess is right in {guess}"
     limits = rows[(rows["metric"] == CEILING) & (rows[key] == row[key]).all(axis=1)]["value"]
     limit = float(limits.iloc[0])
     proven = f" No attack on such a step is right in more than {tell(CEILING, limit, f'{100 * limit:.1f}')} %."
+    what = "the most" if right["candidates"].nunique() == 1 else "the most above a guess"
     model = f"{name(row['model'])} that has {'not ' if row['weights'] == 'initial' else ''}trained"
     words = (
         f"Images rebuilt from gradients, {kind} models: the image rebuilt from {step} tells which of "
         f"{tell.plain('candidates', row['candidates'])} equally likely records was in it in {often}. That is "
-        f"{name(row['attack'])} on {model}, defense {row['defense']}, the most of {tell.count(count)} "
-        f"combinations of attack, step and model, whose intervals hold together.{proven if limit < 1 else ''}"
+        f"{name(row['attack'])} on {model}, defense {row['defense']}"
+        f"{standing.words('combinations of attack, step and model', tell, what)}.{proven if limit < 1 else ''}"
     )
     cells = ((row["model"], row["defense"]),)
     return tell.claim(f"{dataset}.rebuilt.{kind}", "rebuilt", dataset, words, cells=cells, screen=2)
