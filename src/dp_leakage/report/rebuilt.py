@@ -7,6 +7,7 @@ import pandas as pd
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.most import by_kind, most
 
 METRIC, CEILING = "recognized", "recognized_proven"
@@ -38,7 +39,7 @@ def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     often = f"{tell.percent(METRIC, found, among=standing.count)} of the cases, where a guess is right in {guess}"
     limits = rows[(rows["metric"] == CEILING) & (rows[key] == row[key]).all(axis=1)]["value"]
     limit = float(limits.iloc[0])
-    proven = f" No attack on such a step is right in more than {tell(CEILING, limit, f'{100 * limit:.1f}')} %."
+    proven = f" No attack on such a step is right in more than {tell(CEILING, limit, rounded_up(100 * limit, 1))} %."
     what = "the most" if right["candidates"].nunique() == 1 else "the most above a guess"
     model = f"{name(row['model'])} that has {'not ' if row['weights'] == 'initial' else ''}trained"
     words = (
