@@ -1,5 +1,6 @@
 """The answer is computed, and says how sure it is."""
 
+from dataclasses import replace
 from math import isfinite
 
 import numpy as np
@@ -16,7 +17,7 @@ from dp_leakage.report.claims import Telling
 from dp_leakage.report.guarantees import Proven, proven_words, risk_words
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.refuted import refuted_claims
-from dp_leakage.report.words import UNAWARE
+from dp_leakage.report.words import UNAWARE, reach_words
 
 STRONGEST_IS_YEOM = {"attack": "strongest", "of": "yeom"}
 
@@ -223,8 +224,9 @@ def test_epsilon_ranks_nothing_where_less_is_proven_for_other_neighbors() -> Non
         said = {"neighbors": relation, "source": "divergence"}
         proved = [("advantage_proven", said, limit), ("mu", said, 0.6), ("tpr_proven", said | {"fpr": 0.01}, 0.1)]
         rows += [rows[0] | {"metric": m, "value": v, "low": v, "high": v} | said for m, said, v in proved]
-    answer, _ = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *poisson, *wor]))
+    answer, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *poisson, *wor]))
     assert answer.told[0].defense == "gaussian-zcdp-eps=2"
+    assert "it is the best protected of those shown to do both." in told
 
 
 def test_a_loss_whose_interval_holds_the_limit_is_undecided_not_too_large(frame: pd.DataFrame) -> None:
@@ -367,6 +369,49 @@ def test_a_setting_that_a_proof_protects_is_not_passed_over_for_what_was_measure
     assert told.endswith("More records, repeats or attacks could decide it.")
 
 
+def test_of_settings_whose_proof_is_the_same_the_most_accurate_is_said_to_be_that() -> None:
+    """It was called the best protected of all, where others are proven to protect as well."""
+    proof = {"metric": "advantage_proven", "attack": "", "of": "", "source": "gaussian", "neighbors": "add_remove"}
+
+    def proved(epsilon: float, loss: float, limit: float) -> list[dict]:
+        rows = cell("a", "rdp", epsilon, (loss, loss - 0.01, loss + 0.01), (0.01, 0.0, 0.02), epsilon)
+        limits = [rows[-1] | proof | {"metric": what} | dict.fromkeys(NUMBERS, value)
+                  for what, value in (("advantage_proven", limit), ("mu", 0.25))]  # fmt: skip
+        return [*rows, *limits]
+
+    best, alike, worse = cell("a", "", 0, *BEST), proved(1, 0.05, 0.09) + proved(2, 0.03, 0.09), proved(3, 0.01, 0.1)
+    assert decided(pd.DataFrame([*best, *alike]))[1].endswith("it is the most accurate of those shown to do both.")
+    assert decided(pd.DataFrame([*best, *alike, *worse]))[1].endswith(
+        "it is the most accurate of those shown to do both with the smallest proven limit."
+    )
+
+
+def test_each_number_is_credited_to_its_own_attack() -> None:
+    """The AUC is that of the attack with the best advantage; who is named at a small rate, that of another."""
+    rates = {0.01: Estimate(0.12, 0.1, 0.14), 0.001: Estimate(0.02, 0.01, 0.03)}
+    leak = Leak("yeom", 2, Estimate(0.4, 0.3, 0.5), rates, Estimate(0.6, 0.5, 0.7))
+    one = {0.01: rates[0.01]}
+    own = "an advantage of 0.400 [0.300, 0.500] (Yeom membership, the strongest of 2 attacks, AUC 0.600)"
+    assert reach_words(replace(leak, tprs=one)) == (
+        f"{own}, and the attack that is strongest at 1 % FPR names 12.0 % [10.0, 14.0] of the members"
+    )
+    assert reach_words(leak) == (
+        f"{own}, and the attack that is strongest at each rate names 12.0 % [10.0, 14.0] of the members at 1 % FPR and "
+        "2.0 % [1.0, 3.0] at 0.1 % FPR"
+    )
+    assert reach_words(replace(leak, tprs={})) == own
+    assert reach_words(replace(leak, tried=1, tprs=one)) == (
+        "an advantage of 0.400 [0.300, 0.500] (Yeom membership, AUC 0.600), and names 12.0 % [10.0, 14.0] of the "
+        "members at 1 % FPR"
+    )
+
+
+def test_the_auc_in_the_details_names_its_attack(frame: pd.DataFrame) -> None:
+    told = [claim.words for claim in claims_of([decided(frame)[0]], {}) if claim.kind == "rates"]
+    assert told
+    assert all("The AUC of Yeom membership is 0.600 [0.500, 0.700]." in words for words in told)
+
+
 def test_a_proof_protects_where_one_is_asked_for_and_a_measurement_does_not(frame: pd.DataFrame) -> None:
     answer, told = decided(frame, risk="proven")
     assert answer.kind == "neither"
@@ -469,8 +514,11 @@ def test_of_models_that_may_as_well_leak_the_same_the_more_accurate_one_leads(le
     accurate = cell("a", "rdp", 10, (0.01, 0.00, 0.02), leak, 9.2)
     tight = cell("b", "rdp", 10, (0.06, 0.05, 0.07), (0.11, 0.09, 0.13), 9.2)
     frame = pd.DataFrame([*cell("a", "", 0, *BEST), *accurate, *cell("b", "", 0, *BEST), *tight])
-    answer, _ = decided(frame)
+    answer, told = decided(frame)
     assert (answer.kind, answer.told[0].model) == ("both", lead)
+    assert told.endswith(
+        "the most accurate of those shown to do both that do not surely leak more than the least leaky."
+    )
 
 
 def test_it_works_without_spent_budgets_attacks_or_private_cells(frame: pd.DataFrame) -> None:

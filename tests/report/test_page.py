@@ -198,6 +198,12 @@ def test_what_was_run_is_on_the_page(page: Page, context: ReportContext) -> None
         assert fact in page.text
 
 
+def test_intervals_on_tiles_are_said_to_hold_for_the_private_settings_that_they_were_counted_over(page: Page) -> None:
+    text = " ".join(page.text.split())
+    assert "those on a private setting's tiles hold for all private settings tried at once" in text
+    assert "for all settings tried at once" not in text
+
+
 def test_names_and_sentences_are_escaped(context: ReportContext) -> None:
     html = render(replace(context, title="<script>alert(1)</script>", choices=("a <b> & c",)))
     assert "<script>alert" not in html

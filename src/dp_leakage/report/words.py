@@ -85,11 +85,22 @@ def _decision(answer: Answer, outside: Sequence[str]) -> Claim:
 def _both(answer: Answer, tell: Telling) -> str:
     (chosen,) = answer.told
     whose = "any attacker's advantage" if chosen.by_proof else "the strongest attack's advantage"
-    among = f"Of {tell.count(answer.tried)} private settings tried, it is the best protected of those shown to do both."
+    among = f"Of {tell.count(answer.tried)} private settings tried, it is {_among_both(answer, chosen)}."
     return (
         f"use {_cell(chosen, tell)}. It keeps the accuracy loss within {_loss_limit(answer, tell)} and {whose} within "
         f"{_risk_limit(answer, tell)}. {_unknown(chosen)}{among if answer.tried > 1 else ''}".rstrip()
     )
+
+
+def _among_both(answer: Answer, chosen: Setting) -> str:
+    """What it was recommended for among those that do both, as `answer` chooses it."""
+    sure = [one for one in answer.settings if one.private and not one.refuted and one.keeps == one.protects == "yes"]
+    alike = [one for one in sure if one.limit == chosen.limit]
+    if len(alike) == 1:
+        return "the best protected of those shown to do both"
+    smallest = "" if len(alike) == len(sure) else " with the smallest proven limit"
+    leaky = "" if all(one.by_proof for one in alike) else " that do not surely leak more than the least leaky"
+    return f"the most accurate of those shown to do both{smallest}{leaky}"
 
 
 def _unknown(chosen: Setting) -> str:
@@ -419,7 +430,8 @@ def _rates_of(one: Setting, tell: Telling) -> str:
     auc = tell.fraction("membership_auc", one.leak.auc, attack=one.leak.attack)
     whose = f"{name(one.leak.attack)}{_of_tried(one.leak, tell)}"
     return (
-        f"{cell} the strongest attack ({whose}) has an advantage of {reached}; {judged}.{identified} Its AUC is {auc}."
+        f"{cell} the strongest attack ({whose}) has an advantage of {reached}; {judged}.{identified} The AUC of "
+        f"{name(one.leak.attack)} is {auc}."
     )
 
 
@@ -493,9 +505,19 @@ def _strength(one: Setting, tell: Telling) -> str:
 
 # ---------------------------------------------------------------------- shared with tables
 def reach_words(leak: Leak) -> str:
-    """``an advantage of 0.4 [0.3, 0.5], names 12 % […] of the members at 1 % false positives (ATTACK)``."""
-    named = "".join(f", names {words}" for words in [rates_words(leak)] if words)
-    return f"an advantage of {interval(*leak.advantage)}{named} ({by_words(leak)})"
+    """``an advantage of 0.4 [0.3, 0.5] (ATTACK), and the attack that is strongest at 1 % FPR names 12 % […] …``."""
+    return f"an advantage of {interval(*leak.advantage)} ({by_words(leak)}){_named(leak)}"
+
+
+def _named(leak: Leak) -> str:
+    """Whom the attack names that is strongest at each rate, which need not be the one with the best advantage."""
+    if not leak.tprs:
+        return ""
+    if leak.tried == 1:
+        return f", and names {rates_words(leak)}"
+    rate = "each rate" if len(leak.tprs) > 1 else f"{100 * min(leak.tprs):g} % FPR"
+    named = rates_words(leak) if len(leak.tprs) > 1 else rates_words(leak).partition(" at ")[0]
+    return f", and the attack that is strongest at {rate} names {named}"
 
 
 def by_words(leak: Leak) -> str:
