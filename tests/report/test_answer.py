@@ -525,7 +525,7 @@ def test_it_works_without_spent_budgets_attacks_or_private_cells(frame: pd.DataF
     assert answers(frame[frame["metric"] == "accuracy_loss"]) == []  # no accuracy is known
     answer, told = decided(frame[frame["metric"].isin(["test_accuracy"])])
     assert answer.kind == "untried"  # no ε is known
-    assert "no membership attack was run on it" in told
+    assert told.endswith("so no budget is recommended. No membership attack was run on a (no defense).")
     answer, told = decided(frame[frame["metric"].isin(["test_accuracy", "epsilon_spent"])])
     assert answer.kind == "open"
     assert "no membership attack was run on it" in told
@@ -587,8 +587,29 @@ def test_the_page_says_that_the_choice_among_cells_is_not_covered_by_epsilon(fra
     answer, _ = decided(frame)
     assert answer.tried == 6
     told = {claim.kind: claim.words for claim in claims_of([answer], {})}
-    assert "chosen among 6 private settings by looking at the data 6 times; its ε does not cover that" in told["choice"]
+    assert (
+        "It was chosen among 6 private settings by looking at the data 6 times; its ε does not cover that"
+        in told["choice"]
+    )
     assert "all 12 comparisons of private settings with undefended models" in told["choice"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind", "said"),
+    [
+        ({"advantage": 0.01}, "neither", "The settings named above were picked among 6 private settings by looking"),
+        ({"risk": "proven"}, "neither", "The setting named above was picked among 6 private settings by looking"),
+        ({"advantage": 0.1}, "open", "The setting named above was picked among 6 private settings by looking"),
+    ],
+)
+def test_where_no_setting_is_recommended_none_is_said_to_be_chosen(
+    frame: pd.DataFrame, limits: dict[str, float], kind: str, said: str
+) -> None:
+    answer, _ = decided(frame, **limits)
+    (choice,) = [claim.words for claim in claims_of([answer], {}) if claim.kind == "choice"]
+    assert answer.kind == kind
+    assert said in choice
+    assert "chosen" not in choice
 
 
 def test_what_is_proven_of_a_cell_is_read_from_its_metrics(metrics: pd.DataFrame) -> None:

@@ -113,14 +113,23 @@ def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling) -> str:
     )
 
 
-def choice_words(tried: int, tell: Telling) -> str:
-    """How the recommended cell was chosen, and that its ε does not cover the choice."""
+def choice_words(tried: int, tell: Telling, told: int = 1, recommended: bool = True) -> str:
+    """How the named cells were chosen, and that no ε covers the choice.
+
+    Args:
+        tried: the private settings that they were chosen among.
+        tell: writes numbers.
+        told: how many were named.
+        recommended: whether one is recommended; else they were only picked to be named.
+    """
     if tried < 2:
         return ""
     many = tell.count(tried)
+    which = "The setting named above was picked" if told == 1 else "The settings named above were picked"
+    covered = "its ε does not cover" if told == 1 else "no ε covers"
     return (
-        f"It was chosen among {many} private settings by looking at the data {many} times; its ε does not cover that. "
-        "docs/choosing.md says how to pay for it."
+        f"{'It was chosen' if recommended else which} among {many} private settings by looking at the data {many} "
+        f"times; {covered} that. docs/choosing.md says how to pay for it."
     )
 
 

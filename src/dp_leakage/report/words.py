@@ -146,10 +146,9 @@ def _neither(answer: Answer, tell: Telling) -> str:
         may = "keeps" if one.keeps == "yes" else "may keep"
         but = " but leaks" if _leaks(answer, one) else ", but is not proven to protect"
         words += f" {_cell(one, tell)} {may} accuracy{but}: it {_use(answer, one, tell)}, and {_risk(one, tell)}."
-    whole = "it" if BEST in words else BEST
     for one in protecting:
         may = "protects" if one.protects == "yes" else "may protect"
-        words += f" {_cell(one, tell)} {may}, but {_use(answer, one, tell, whole)}."
+        words += f" {_cell(one, tell)} {may}, but {_use(answer, one, tell)}."
     if not keeping and not protecting:
         (one,) = answer.told
         return f"{words} The most accurate, {_cell(one, tell)}, {_use(answer, one, tell)}, and {_risk(one, tell)}."
@@ -186,7 +185,9 @@ def _untried(answer: Answer, tell: Telling) -> str:
         if refuted
         else "the study has no private model with a known ε"
     )
-    return f"{lacks}, so no budget is recommended. On {name(one.model)} ({look(one.series).label}), {_risk(one, tell)}."
+    called = f"{name(one.model)} ({look(one.series).label})"
+    risk = f"No membership attack was run on {called}" if one.leak is None else f"On {called}, {_risk(one, tell)}"
+    return f"{lacks}, so no budget is recommended. {risk}."
 
 
 DECIDING = {"both": _both, "open": _open, "neither": _neither, "guessing": _guessing, "untried": _untried}
@@ -226,24 +227,24 @@ def _cell(one: Setting, tell: Telling) -> str:
     return f"{budget} ({claim}{look(one.series).label}; {name(one.model)})"
 
 
-def _use(answer: Answer, one: Setting, tell: Telling, whole: str = BEST) -> str:
+def _use(answer: Answer, one: Setting, tell: Telling) -> str:
     """``loses 6.1 % of the best undefended accuracy``, that it loses none, or that it only guesses."""
     guesses = one.beats != "yes"
     if np.isfinite(one.loss.value) and (not guesses or one.loss.value > answer.acceptable.accuracy_loss):
-        use, but = _lost(answer, one, tell, whole), " and is"
+        use, but = _lost(answer, one, tell), " and is"
     else:
         right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
         use, but = f"is right on {right} of new records", ","
     return f"{use}{but} not shown to beat guessing ({_guessing_share(answer, tell)})" if guesses else use
 
 
-def _lost(answer: Answer, one: Setting, tell: Telling, whole: str) -> str:
+def _lost(answer: Answer, one: Setting, tell: Telling) -> str:
     """A gain counts as one only if chance does not explain it."""
     gains = _share(one.loss.value)[0] == "−"
     if gains and one.loss_held.high >= 0:
         return "loses no accuracy as measured"
     lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(abs(one.loss.value)), one, answer.comparisons)
-    return f"is {lost} above {whole}" if gains else f"loses {lost} of {whole}"
+    return f"is {lost} above {BEST}" if gains else f"loses {lost} of {BEST}"
 
 
 def _risk(one: Setting, tell: Telling) -> str:
@@ -465,7 +466,7 @@ def _choice(answer: Answer) -> list[Claim]:
     words = (
         f"The large intervals above hold for all {tell.count(answer.comparisons)} comparisons of private settings "
         "with undefended models at once, with 95 % confidence for each of accuracy, loss and advantage (Bonferroni). "
-        f"{choice_words(answer.tried, tell)}"
+        f"{choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
     )
     tell("confidence", 0.95, "95")
     return [tell.claim(f"{answer.dataset}.choice", "choice", answer.dataset, words)]
