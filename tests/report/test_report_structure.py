@@ -36,16 +36,34 @@ def test_a_model_that_answers_nearly_every_record_differently_is_not_said_to_mak
     (claim,) = structure_claims(pd.DataFrame([*network, *checked("stump", 3, 0.4, 12)]))
     assert claim.words == (
         "Structure, checked without any attack: in 2 of 2 models, some training record gets the same answer as fewer "
-        "than 9 others; in 1, this holds for nearly all records, as is usual for networks and alone no leak; in 1, the "
-        "answer makes the class of some records certain, of 40 % of a model's records at most (stump, defense none); "
-        "0 of 1 took more numbers from the training records than there are records."
+        "than 9 others; in 1, this holds for nearly all records, as is usual for networks and alone no leak; in "
+        "the other one, the answer makes the class of some records certain, of 40 % of a model's records at most "
+        "(stump, defense none); the one model whose parameters are counted took no more numbers from the training "
+        "records than there are records."
     )
     (alone,) = structure_claims(pd.DataFrame(network))
-    assert "certain" not in alone.words
+    assert alone.words == (
+        "Structure, checked without any attack: in the one model, some training record gets the same answer as fewer "
+        "than 9 others; this holds for nearly all records, as is usual for networks and alone no leak."
+    )
+
+
+def test_certain_classes_are_counted_among_the_models_that_are_not_set_apart():
+    network, trees = (
+        checked("mlp", 1, 1.0, None, small=0.99),
+        [checked("tree", 3, 0.4, 12), checked("stump", 40, 0.0, 9)],
+    )
+    (claim,) = structure_claims(pd.DataFrame([*network, *trees[0], *trees[1]]))
+    assert "; in 1 of the other 2, the answer makes the class of some records certain, of 40 % of" in claim.words
+    (none,) = structure_claims(pd.DataFrame([*network, *trees[1]]))
+    assert "; in the other one, no answer makes a class certain; " in none.words
 
 
 def test_what_was_not_checked_is_not_said():
     (claim,) = structure_claims(pd.DataFrame(checked("tree", 12, 0.0, None)))
-    assert "0 of 1 models" in claim.words
+    assert claim.words == (
+        "Structure, checked without any attack: in the one model, every training record gets the same answer as at "
+        "least 9 others; no answer makes a class certain."
+    )
     assert "took more numbers" not in claim.words
     assert structure_claims(pd.DataFrame(checked("tree", 12, 0.0, None))[:0]) == []

@@ -29,33 +29,51 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
     smallest, small, sure, freedom = (rows[rows["metric"] == metric].set_index(CELL)["value"] for metric in CHECKED)
     tell, said = Telling({"dataset": dataset}), []
     if len(smallest):
-        said.append(
-            f"in {tell.count(int((smallest < SMALL).sum()))} of {tell.count(len(smallest))} models, some training "
-            f"record gets the same answer as fewer than {SMALL - 1} others"
-        )
+        said.append(_small(smallest, tell))
         # An answer of its own tells nobody a record's class who does not know it.
         apart = sure.index.isin(small.index[small >= NEARLY_ALL])
         if apart.any():
-            said.append(
-                f"in {tell.count(int(apart.sum()))}, this holds for nearly all records, as is usual for networks and "
-                "alone no leak"
-            )
-        said += _certain(sure[~apart], tell)
+            where = f"in {tell.count(int(apart.sum()))}, this" if len(smallest) > 1 else "this"
+            said.append(f"{where} holds for nearly all records, as is usual for networks and alone no leak")
+        said += _certain(sure[~apart], tell, len(smallest))
     if len(freedom):
-        over = int((freedom < 0).sum())
-        said.append(
-            f"{tell.count(over)} of {tell.count(len(freedom))} took more numbers from the training records than there "
-            "are records"
-        )
+        said.append(_over(freedom, tell))
     words = f"Structure, checked without any attack: {'; '.join(said)}."
     cells = tuple(dict.fromkeys((model, defense) for _, model, defense in rows[CELL].itertuples(index=False)))
     return tell.claim(f"{dataset}.structure", "structure", dataset, words, cells=cells, screen=2)
 
 
-def _certain(sure: pd.Series, tell: Telling) -> list[str]:
+def _small(smallest: pd.Series, tell: Telling) -> str:
+    """In how many models a record shares its answer with few others."""
+    shared = f"some training record gets the same answer as fewer than {SMALL - 1} others"
+    few = int((smallest < SMALL).sum())
+    if len(smallest) > 1:
+        return f"in {tell.count(few)} of {tell.count(len(smallest))} models, {shared}"
+    every = f"every training record gets the same answer as at least {SMALL - 1} others"
+    return f"in the one model, {shared if few else every}"
+
+
+def _over(freedom: pd.Series, tell: Telling) -> str:
+    """How many models took more numbers than there are records, of those whose numbers are known."""
+    over, than = int((freedom < 0).sum()), "numbers from the training records than there are records"
+    if len(freedom) > 1:
+        return f"{tell.count(over)} of {tell.count(len(freedom))} took more {than}"
+    return f"the one model whose parameters are counted took {'more' if over else 'no more'} {than}"
+
+
+def _certain(sure: pd.Series, tell: Telling, models: int) -> list[str]:
+    """In how many of the models that are not set apart an answer tells a class."""
     if not len(sure):
         return []
-    certain = f"in {tell.count(int((sure > 0).sum()))}, the answer makes the class of some records certain"
+    some = int((sure > 0).sum())
+    if len(sure) == 1:
+        where = "" if models == 1 else "in the other one, "
+        certain = (
+            f"{where}{'the answer makes the class of some records' if some else 'no answer makes a class'} certain"
+        )
+    else:
+        others = "" if len(sure) == models else f" of the other {tell.count(len(sure))}"
+        certain = f"in {tell.count(some)}{others}, the answer makes the class of some records certain"
     if sure.max() > 0:
         model, defense = sure.idxmax()[1:]
         shown = tell("class_disclosed", sure.max(), f"{100 * sure.max():.0f} %", model=model, defense=defense)
