@@ -9,6 +9,7 @@ import pytest
 from test_claims import digits, numbers, told
 
 from dp_leakage.attacks import STRONGEST
+from dp_leakage.figures.style import name
 from dp_leakage.metrics.resemblance import Pair, Resemblance
 from dp_leakage.report import as_json, headlines, render
 from dp_leakage.report.elsewhere import Elsewhere, Others
@@ -56,6 +57,17 @@ def test_the_deciding_sentence_is_the_measured_leakage(plain):
     counts = [number.value for number in found.numbers if number.estimates == "count"][-2:]
     assert counts == [plain.metrics["n_members"].iloc[0], plain.metrics["n_nonmembers"].iloc[0]]
     assert headlines(as_json("mine", "Mine", "paper", told(plain))) == [found.words]
+
+
+def test_of_several_models_each_sentence_begins_with_its_models_name(context):
+    frame = context.metrics[context.metrics["defense"] == "none"]
+    assert set(frame["model"]) > {"mlp"}
+    named = list(dict.fromkeys(frame["model"]))
+    found = answer(replace(context, metrics=frame, elsewhere=Elsewhere(tuple(named)), exposed=None))
+    first, *others = [name(model) for model, _ in found.cells]
+    assert found.words.startswith(f"On digits, {first}: the model leaks who was in its training data.")
+    assert others
+    assert all(f" non-members. {other}: " in found.words for other in others)
 
 
 def test_no_tile_has_a_mark_of_an_undefended_model(plain, context):

@@ -54,7 +54,10 @@ class Elsewhere:
 def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame) -> list[Claim]:
     """What is not folded, for one data set. ``metrics``: rows of all cells."""
     tell = Telling({"dataset": answer.dataset})
-    words = f"On {name(answer.dataset)}, {' '.join(_measured(one, elsewhere, tell) for one in answer.told)}"
+    measured = [_measured(one, elsewhere, tell) for one in answer.told]
+    if len(measured) > 1:
+        measured = [f"{name(one.model)}: {words}" for one, words in zip(answer.told, measured, strict=True)]
+    words = f"On {name(answer.dataset)}, {' '.join(measured)}"
     cells = tuple((one.model, one.defense) for one in answer.told)
     decision = tell.claim(
         f"{answer.dataset}.answer", "answer", answer.dataset, words, verdict=answer.kind, cells=cells, screen=1
