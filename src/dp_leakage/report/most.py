@@ -1,7 +1,8 @@
 """The largest of several measured numbers, with an interval that pays for having looked at all of them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.report.claims import Telling
 
 
-class Most(NamedTuple):
+@dataclass(frozen=True)
+class Most:
     """The number that stands out most.
 
     Attributes:

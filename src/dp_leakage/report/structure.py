@@ -68,9 +68,8 @@ def _certain(sure: pd.Series, tell: Telling, models: int) -> list[str]:
     some = int((sure > 0).sum())
     if len(sure) == 1:
         where = "" if models == 1 else "in the other one, "
-        certain = (
-            f"{where}{'the answer makes the class of some records' if some else 'no answer makes a class'} certain"
-        )
+        makes = "the answer makes the class of some records" if some else "no answer makes a class"
+        certain = f"{where}{makes} certain"
     else:
         others = "" if len(sure) == models else f" of the other {tell.count(len(sure))}"
         certain = f"in {tell.count(some)}{others}, the answer makes the class of some records certain"
