@@ -127,3 +127,8 @@ def test_a_target_that_no_repeat_could_judge_is_left_out():
     known = _all(measure_reconstruction(frame[frame["target"] > 7], "dlg"), "ssim", statistic="mean")
     frame.loc[frame["target"] <= 7, "ssim"] = np.nan
     assert _all(measure_reconstruction(frame, "dlg"), "ssim", statistic="mean") == known
+
+
+def test_a_measure_that_is_unknown_for_every_target_is_unknown():
+    rows = measure_reconstruction(_batches(np.full((2, 3), np.nan)), "dlg")
+    assert np.isnan([row[end] for row in rows if row["metric"] == "ssim" for end in ("value", "low", "high")]).all()

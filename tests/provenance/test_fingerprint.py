@@ -184,6 +184,21 @@ def test_an_edit_to_a_file_of_the_user_s_is_found_where_the_package_s_code_is_kn
     assert not _still(planned, kept, code_is_known=code_is_known)
 
 
+def test_a_fingerprint_is_known_to_another_version_of_python_and_after_a_run_beside(
+    package, tmp_path_factory, monkeypatch
+):
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    fp.keep_in(kept)
+    beside = fp._Kept(kept)  # planned at the same time, and saved later
+    planned = _fingerprint()
+    beside.taken, beside.grown = {"0" * 16: [[], [], []]}, True
+    beside.save()
+    monkeypatch.setattr(fp.sys, "version", "3.99")
+    assert _still(planned, kept)
+    (package / "leaf.py").write_text("VALUE = 2\n")
+    assert not _still(planned, kept)
+
+
 def test_where_nothing_is_known_of_a_fingerprint_the_code_counts_as_current(package, tmp_path_factory):
     kept = tmp_path_factory.mktemp("kept") / "code.json"
     planned = _next_process(kept)

@@ -17,8 +17,8 @@ def test_only_trainings_with_other_versions_are_told():
     assert of_page_and_trainings(here, [here] * 3) == here
     assert of_page_and_trainings(here, []) == here
     told = of_page_and_trainings(here, [here, {"torch": "2.12", "numpy": "2.4"}, {"torch": "2.11", "numpy": "2.4"}])
-    assert told == {"torch": "2.13 (2.11 in 1, 2.12 in 1 of 3 trainings)", "numpy": "2.4"}
+    assert told == {"torch": "2.13 (2.11 in 1, 2.12 in 1 of 3 target trainings)", "numpy": "2.4"}
 
 
 def test_a_package_that_a_training_lacked_is_told():
-    assert of_page_and_trainings({"opacus": "1.5"}, [{}]) == {"opacus": "1.5 (none in 1 of 1 trainings)"}
+    assert of_page_and_trainings({"opacus": "1.5"}, [{}]) == {"opacus": "1.5 (none in 1 of 1 target trainings)"}

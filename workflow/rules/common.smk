@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-from snakemake.logging import logger
 from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
@@ -114,12 +113,20 @@ def _repository():
     return Path(workflow.sourcecache.get_path(root.join("config.yaml"))).parent
 
 
+def _let_snakemake_finish():
+    """Lets Snakemake print what it said before, from its own thread, so that a sentence begins on a line of its own."""
+    if listener := workflow.logger_manager.queue_listener:
+        listener.stop()
+        listener.start()
+
+
 def _left_out(called, error):
     """A faulty study stops runs that ask for it. All other runs name it and leave it out."""
     if any(asks_for(TARGETS, name) for name in called):
         raise error
     if workflow.is_main_process:
-        logger.warning(f"left out: {error}")
+        _let_snakemake_finish()
+        print(f"left out: {error}", file=sys.stderr, flush=True)
 
 
 def _studies():

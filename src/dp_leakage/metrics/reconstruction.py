@@ -2,7 +2,8 @@
 rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ MEASURED = {
 WHICH = ("repeat", "target", "restart", "gradient")
 RECOGNIZED = ("candidates", "recognized", "recognized_proven")
 TAIL = (1 - CONFIDENCE) / 2
+Statistic: TypeAlias = Callable[[np.ndarray, np.ndarray, tuple[float, float]], Estimate]
 
 
 def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
@@ -56,14 +58,14 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
             continue
         for name, block, owner in _blocks(part, column):
             for statistic, of in STATISTICS.items():
-                found = _within(of(block, owner, limits), block, owner, limits)
+                found = _within(of, block, owner, limits)
                 yield row(metric, name, found, attack=attack, statistic=statistic, **own)
     if set(RECOGNIZED) <= set(part):
         candidates, most = (float(part[column].iloc[0]) for column in ("candidates", "recognized_proven"))
         own = {"attack": attack, "candidates": candidates} | own
         limits = (0.0, 1.0)
         for name, block, owner in _blocks(part, "recognized"):
-            found = _within(_mean(block, owner, limits), block, owner, limits)
+            found = _within(_mean, block, owner, limits)
             yield row("recognized", name, found, **own)
         yield row("recognized_proven", ALL, Estimate(most, np.nan, np.nan), **own)
 
@@ -79,7 +81,11 @@ def _blocks(part: pd.DataFrame, column: str) -> Iterator[tuple[str, np.ndarray, 
     yield ALL, values, owner
 
 
-def _within(estimate: Estimate, values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) -> Estimate:
+def _within(of: Statistic, values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) -> Estimate:
+    """A statistic whose interval stays in the metric's range; NaN where one number, or none, is known."""
+    if not values.size:
+        return Estimate(np.nan, np.nan, np.nan)
+    estimate = of(values, owner, limits)
     if np.count_nonzero([np.bincount(owner, known) for known in np.isfinite(values)]) < 2:
         return Estimate(estimate.value, np.nan, np.nan)
     return Estimate(estimate.value, *np.clip(estimate[1:], *limits).tolist())

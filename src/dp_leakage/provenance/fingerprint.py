@@ -28,7 +28,7 @@ from dp_leakage.common.user_code import module_file
 PACKAGE = "dp_leakage"
 DECLARED = ("ATTACK", "FIGURE", "SOURCE")
 ROOT = Path(__file__).parents[1]
-MOST = 3000  # files that are kept; the package has a tenth of that, so there is room for many edits
+MOST = 3000  # files and fingerprints that are kept; the package has a tenth of that: there is room for many edits
 INSTALLED = {"site-packages", "dist-packages"}  # folders whose files are not the user's own
 Named = tuple[str, Path]
 Import = tuple[int, str, list[str]]  # level (-1: no `from`), module, names
@@ -46,21 +46,26 @@ class _Kept:
         self.file, self.grown = file, False
         # Another version of Python or of this module may find something else.
         self.made_by = f"{sys.version} {_digest(Path(__file__).read_bytes())}"
-        self.found: dict[str, Any] = {}
-        self.taken: dict[str, Any] = {}
+        read = self._read()
+        fits = read["made_by"] == self.made_by and len(read["found"]) < MOST
+        self.found: dict[str, Any] = read["found"] if fits else {}
+        self.taken: dict[str, Any] = read["taken"]
+
+    def _read(self) -> dict[str, Any]:
         with suppress(OSError, ValueError, TypeError, KeyError):  # absent, or cut by a full disk: parsed again
-            read = json.loads(file.read_bytes()) if file else {}
-            if read["made_by"] == self.made_by and len(read["found"]) < MOST:
-                self.found, self.taken = read["found"], read["taken"]
+            read = json.loads(self.file.read_bytes()) if self.file else {}
+            return {"made_by": read["made_by"], "found": dict(read["found"]), "taken": dict(read["taken"])}
+        return {"made_by": None, "found": {}, "taken": {}}
 
     def save(self) -> None:
-        """Replaces the file as a whole, so that runs side by side may each do so; the last one's stays."""
+        """Replaces the file as a whole, so that runs side by side may each do so; what the last one parsed stays."""
         if self.file is None or not self.grown:
             return
         self.grown = False
         written = self.file.with_name(f".{self.file.name}.{os.getpid()}")
         with suppress(OSError):  # a folder that cannot be written costs the time again, nothing else
-            kept = {"made_by": self.made_by, "found": self.found, "taken": self.taken}
+            taken = self._read()["taken"] | self.taken  # also of a run beside this one
+            kept = {"made_by": self.made_by, "found": self.found, "taken": dict([*taken.items()][-MOST:])}
             written.write_text(json.dumps(kept), encoding="utf-8")
             written.replace(self.file)
 

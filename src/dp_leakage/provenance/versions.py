@@ -17,14 +17,14 @@ def of_page_and_trainings(here: Mapping[str, str], trainings: Sequence[Mapping[s
     """Package → its version, in words that also name those of trainings that had another.
 
     >>> of_page_and_trainings({"torch": "2.13"}, [{"torch": "2.13"}, {"torch": "2.12"}, {"torch": "2.12"}])
-    {'torch': '2.13 (2.12 in 2 of 3 trainings)'}
+    {'torch': '2.13 (2.12 in 2 of 3 target trainings)'}
     """
     said = {}
     for package, found in here.items():
         others = Counter(of.get(package, "none") for of in trainings)
         others.pop(found, None)
         words = ", ".join(f"{other} in {count:,}" for other, count in sorted(others.items()))
-        said[package] = f"{found} ({words} of {len(trainings):,} trainings)" if words else found
+        said[package] = f"{found} ({words} of {len(trainings):,} target trainings)" if words else found
     return said
 
 

@@ -99,9 +99,8 @@ def planned(target: str, config: list[str]) -> tuple[str, dict[str, str]]:
             status = end.code
     if status:
         raise UserError(f"Snakemake cannot plan {target}")
-    changed = {name: value for name, value in os.environ.items() if before.get(name) != value}
-    # By hand, a step runs whatever its code is by then.
-    return said.getvalue(), {name: value for name, value in changed.items() if name != CODE}
+    os.environ.pop(CODE, None)  # by hand, a step runs whatever its code is by then
+    return said.getvalue(), {name: value for name, value in os.environ.items() if before.get(name) != value}
 
 
 def run_by_hand(arguments: list[str]) -> int:

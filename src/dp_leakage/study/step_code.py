@@ -26,7 +26,8 @@ LAUNCHING = (
     "dp_leakage.jobs.handover",
     "dp_leakage.common.apart",
     "dp_leakage.engines.asking",
-)  # decides in which process a step runs, not what it computes
+    "dp_leakage.provenance.fingerprint",
+)  # decides in which process a step runs, or whether it does, not what it computes
 MEASURING = ("dp_leakage.steps.measure_attack",)  # what an attack finds does not depend on how it is measured
 # σ is solved in the training job, yet an edit of an accountant that keeps σ must not retrain. `measure` checks σ.
 ACCOUNTING = (
