@@ -178,7 +178,8 @@ def pictures(statistic: str, rng, repeats, n) -> Drawn:
     """Errors of rebuilt pictures: log-normal over targets, with a spread between trainings."""
     errors = np.exp(0.5 * rng.normal(size=n) + 0.2 * rng.normal(size=(repeats, n)))
     model = 0.1 * rng.normal(size=(repeats, 1)) if repeats > 1 else 0.0
-    return STATISTICS[statistic](errors + model), float(np.exp((0.5**2 + 0.2**2) / 2)) if statistic == "mean" else 1.0
+    truth = float(np.exp((0.5**2 + 0.2**2) / 2)) if statistic == "mean" else 1.0
+    return STATISTICS[statistic](errors + model, np.arange(n), (-np.inf, np.inf)), truth
 
 
 def inverted_class(rng, repeats, n) -> Drawn:
