@@ -69,8 +69,8 @@ def _beaten(one: Setting) -> Claim:
     limit = tell("advantage_proven", one.beaten.advantage, shown[1])
     tell("confidence", 0.95, "95")
     words = (
-        f"{name(one.leak.attack)} has an advantage of at least {reached} (with 95 % confidence for all settings at "
-        f"once); the accounting allows {limit}."
+        f"{name(one.leak.attack)} has an advantage of at least {reached} (with 95 % confidence for all private "
+        f"settings at once); the accounting allows {limit}."
     )
     return _claim(where, words, tell)
 
