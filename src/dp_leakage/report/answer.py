@@ -11,7 +11,7 @@ A setting is recommended only if all that it must satisfy holds with 95 % confid
 (`dp_leakage.metrics.simultaneous`). So of all studies, at most one in twenty recommends a setting that fails.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -262,7 +262,7 @@ def _answer(
     )
     settings = _with_front([judge.setting(row) for _, row in accuracy.iterrows()])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
-    kind, told = _choose([one for one in settings if one.private and not one.refuted], acceptable)
+    kind, told = _choose(candidates(settings), acceptable)
     if best is not None:
         held = simultaneous(best.accuracy, len(undefended), (0.0, 1.0))
         if judge.beats((best.dataset, best.model, best.defense), held, len(undefended)) != "yes":
@@ -415,6 +415,16 @@ def _with_front(settings: list[Setting]) -> list[Setting]:
 
 
 # ---------------------------------------------------------------------- choosing
+def candidates(settings: Iterable[Setting]) -> list[Setting]:
+    """The settings that may be recommended: private ones whose claim nothing refutes."""
+    return [one for one in settings if one.private and not one.refuted]
+
+
+def shown_to_do_both(private: Iterable[Setting]) -> list[Setting]:
+    """Those that surely keep the accuracy and surely protect."""
+    return [one for one in private if one.keeps == one.protects == "yes"]
+
+
 def _choose(private: list[Setting], limits: Acceptable) -> tuple[Kind, list[Setting]]:
     """The kind of answer, and the settings that it is about.
 
@@ -423,7 +433,7 @@ def _choose(private: list[Setting], limits: Acceptable) -> tuple[Kind, list[Sett
     """
     if not private:
         return "untried", []
-    sure = [one for one in private if one.keeps == one.protects == "yes"]
+    sure = shown_to_do_both(private)
     if sure:
         return "both", [_safest(sure)]
     may = [one for one in private if "no" not in (one.keeps, one.protects)]

@@ -8,7 +8,7 @@ from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
-from dp_leakage.report.answer import Answer, Setting
+from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
 from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.guarantees import SAYS_LITTLE, choice_words, proven_words, risk_words, rounded_up
 from dp_leakage.report.leak import Leak
@@ -94,7 +94,7 @@ def _both(answer: Answer, tell: Telling) -> str:
 
 def _among_both(answer: Answer, chosen: Setting) -> str:
     """What it was recommended for among those that do both, as `answer` chooses it."""
-    sure = [one for one in answer.settings if one.private and not one.refuted and one.keeps == one.protects == "yes"]
+    sure = shown_to_do_both(candidates(answer.settings))
     alike = [one for one in sure if one.limit == chosen.limit]
     if len(alike) == 1:
         return "the best protected of those shown to do both"
@@ -162,7 +162,7 @@ def _leaks(answer: Answer, one: Setting) -> bool:
 
 def _unprotected(answer: Answer) -> str:
     """That no setting protects, or only that none is proven to."""
-    surely = all(_leaks(answer, one) for one in answer.settings if one.private and not one.refuted)
+    surely = all(_leaks(answer, one) for one in candidates(answer.settings))
     return " No setting protects." if surely else " No setting is proven to protect."
 
 
