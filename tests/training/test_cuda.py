@@ -1,6 +1,7 @@
 """Training on a GPU: the same bytes with and without graphs, and on the CPU the same numbers to rounding."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -86,6 +87,18 @@ def test_in_double_precision_as_on_the_cpu_to_more_digits(name, optimizer):
     mechanism, settings = Mechanism(noise="none"), OPTIMIZERS[optimizer]
     on_cpu, on_gpu = (
         trained(name, mechanism, device, settings=settings, dtype=torch.float64) for device in ("cpu", "cuda")
+    )
+    for key, value in on_cpu.parameters.items():
+        torch.testing.assert_close(on_gpu.parameters[key], value, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mlp", "lenet", "mixed", "residual", "table"])
+def test_subclasses_of_many_records_as_on_the_cpu_where_they_go_one_after_the_other(name):
+    mechanism, groups = Mechanism("class_poisson", "subclass", noise="none"), (torch.arange(40) > 16).long()
+    settings = replace(SETTINGS, batch_size=20)
+    on_cpu, on_gpu = (
+        trained(name, mechanism, device, settings=settings, dtype=torch.float64, groups=groups, models=1)
+        for device in ("cpu", "cuda")
     )
     for key, value in on_cpu.parameters.items():
         torch.testing.assert_close(on_gpu.parameters[key], value, rtol=1e-5, atol=1e-6)

@@ -8,6 +8,7 @@ from small import CLASSES, SETTINGS, data_of, layers_of, subsets_of
 
 from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training import gradients, trainer
 from dp_leakage.training.gradients import fill_gradient
 from dp_leakage.training.trainer import start, train
 
@@ -81,6 +82,27 @@ def test_one_record_per_subclass_is_record_level_dp_sgd(name):
         for key, value in of_record.parameters.items():
             # Record level pads its batches, so that the sums are taken in another order.
             torch.testing.assert_close(value[model], of_subclass.parameters[key][0], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("means", [1, 1 << 28], ids=["one at once", "all at once"])
+@pytest.mark.parametrize("width", [30, 50, 80])
+@pytest.mark.parametrize("name", ["softmax_regression", "mlp", "lenet", "mixed", "residual", "table"])
+def test_units_that_share_passes_have_the_gradients_of_units_one_after_the_other(name, width, means, monkeypatch):
+    """As on a GPU. One unit is too large for a pass of 30, and one has a record whose gradient is not finite."""
+    x, y = data_of(name, 80, torch.float64)
+    if name != "table":
+        x[0] = 1e308
+    groups = torch.repeat_interleave(torch.arange(4), torch.tensor([10, 37, 20, 13]))
+    mechanism = Mechanism("class_poisson", "class", clip_norm=0.5, noise_multiplier=0.0)
+    batch = [torch.nonzero(groups == group)[:, 0] for group in range(4)]
+    monkeypatch.setattr(gradients, "MEANS", means)
+    monkeypatch.setattr(trainer, "pass_width", lambda *_: width)
+    apart = step_sum(name, x, y, groups, mechanism, batch)
+    monkeypatch.setattr(gradients, "joins_units", lambda _: True)
+    joined = step_sum(name, x, y, groups, mechanism, batch)
+    assert not torch.equal(joined, apart)  # the sums are taken in another order
+    assert apart.norm() > 0.1
+    torch.testing.assert_close(joined, apart, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)

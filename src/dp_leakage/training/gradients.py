@@ -16,13 +16,15 @@ from dp_leakage.models.layers import Layers, Parameters
 from dp_leakage.models.norms import LEAST_NORM, norm
 from dp_leakage.models.products import CPU_MULTIPLE
 from dp_leakage.privacy.clipping import bound_scales, layer_norm
-from dp_leakage.privacy.mechanism import PER_LAYER, Mechanism
+from dp_leakage.privacy.mechanism import BATCH, PER_LAYER, Mechanism
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.flat import views
 from dp_leakage.training.samplers import Batch, Persons
 from dp_leakage.training.tiles import Layout, even_layout, lay_out_persons, passes_of
 from dp_leakage.training.views import Viewing, varied
+
+MEANS = 1 << 28  # numbers of the mean gradients that one pass holds at once
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Program:
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
         lengths: (n,), see `backward.record_lengths`.
-        tiles: the records of tiles, see `tiles.tile_sizes`; None if units of several records go one after the other.
+        tiles: the records of tiles, see `tiles.tile_sizes`; None if units have too many records for them.
         fixed: what the models have beside their parameters, name → (K, …).
         viewing: the views of each example; lanes then have one model. None for the examples as they are.
     """
@@ -130,11 +132,14 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0, apart: 
         assert program.mechanism is not None  # plain training bounds nothing, so every example is a unit
         if sums_examples(program.mechanism):
             _add_whole_batches(program, lane, [rows for batch in own for rows in batch])
-        elif program.tiles is not None and not program.noise.directs:
-            _add_persons(program, lane, [Persons.of(batch) for batch in own])
-        else:
+        elif program.noise.directs or program.mechanism.unit == BATCH:
             for units in zip(*own, strict=True):  # where noise directs, lanes have one model; a batch is one unit
                 _add_units(program, lane, units)
+        elif program.tiles is not None:
+            _add_persons(program, lane, [Persons.of(batch) for batch in own])
+        else:
+            for place, batch in enumerate(own):
+                _add_large(program, lane.alone(place), Persons.of(batch))
 
 
 def _add_persons(program: Program, lane: Lane, batches: list[Persons]) -> None:
@@ -143,8 +148,7 @@ def _add_persons(program: Program, lane: Lane, batches: list[Persons]) -> None:
     most = min(program.tiles[1], program.width)  # a watched person comes with all records, drawn ones perhaps with few
     if torch.cat([batch.sizes for batch in batches]).numpy().max(initial=0) > most:
         for place, batch in enumerate(batches):
-            for unit in batch.where(batch.sizes > most):
-                _add_units(program, lane.alone(place), [unit])
+            _add_large(program, lane.alone(place), batch.where(batch.sizes > most))
         batches = [batch.where(batch.sizes <= most) for batch in batches]
     for persons in passes_of(batches, program.width):
         if any(map(len, persons)):
@@ -358,6 +362,41 @@ def _add_units(program: Program, lane: Lane, units: Sequence[Tensor]) -> None:
     _add_means(program, lane, mean)
 
 
+def joins_units(device: torch.device) -> bool:
+    """Whether units of many records share passes.
+
+    A GPU takes as long for the records of one unit as for those of many. A CPU gains nothing from company (measured).
+    """
+    return device.type != "cpu"
+
+
+def _add_large(program: Program, lane: Lane, units: Persons) -> None:
+    """The bounded mean gradients of units of many records, for a lane of one model."""
+    together = units.sizes <= (program.width if joins_units(program.x.device) else 0)
+    for unit in units.where(~together):
+        _add_units(program, lane, [unit])
+    for (part,) in passes_of([units.where(together)], program.width):
+        if len(part):
+            _add_in_one_pass(program, lane, part)
+
+
+def _add_in_one_pass(program: Program, lane: Lane, units: Persons) -> None:
+    """The same for units whose records fit into one pass: each is then a row of records, padded at weight 0."""
+    passed = _backpropagate(program, lane, sent(units.rows[None], program.x.device))
+    sizes = units.sizes[:, None]
+    place = torch.arange(int(sizes.max()))
+    places = sent(sizes.cumsum(0) - sizes + place.minimum(sizes - 1), program.x.device)
+    weights = sent((place < sizes).to(program.x.dtype) / sizes, program.x.device)
+    at_once = max(1, MEANS // program.gradient.shape[1])
+    for own, shares in zip(places.split(at_once), weights.split(at_once), strict=True):
+        means = {name: view.new_zeros(len(own), *view.shape[1:]) for name, view in lane.gradient.items()}
+        BackwardPass([part.taken(own) for part in passed.parts]).add_weighted_sum(shares, means)
+        means, lengths = _finite(means)
+        scales = _bound(program, lengths)
+        for name, view in means.items():
+            lane.gradient[name].add_(torch.tensordot(scales, view, 1))
+
+
 def _add_whole_batches(program: Program, lane: Lane, batches: list[Tensor]) -> None:
     """The noisy mean gradient of a batch for each model of the lane. Shorter batches are padded at weight 0."""
     means = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
@@ -370,18 +409,25 @@ def _add_whole_batches(program: Program, lane: Lane, batches: list[Tensor]) -> N
 
 def _add_means(program: Program, lane: Lane, mean: Parameters) -> None:
     """One unit's mean gradient for each model of the lane, bounded or made noisy."""
-    of_names = torch.stack([norm(view.flatten(1)) for view in mean.values()], 1)
-    lengths = torch.stack([torch.linalg.vector_norm(own) for own in of_names])
-    kept = lengths.isfinite()
-    if not bool(kept.all()):  # as in `BackwardPass.finite`
-        lengths = lengths.where(kept, LEAST_NORM)
-        mean = {name: view.where(_for_each(kept, view), 0.0) for name, view in mean.items()}
+    mean, lengths = _finite(mean)
     if program.noise.directs:
         program.noise.add_all_units(mean, lane.gradient, lane.models)
         return
     scales = _bound(program, lengths)
     for name, view in mean.items():
         lane.gradient[name].addcmul_(view, _for_each(scales, view))
+
+
+def _finite(means: Parameters) -> tuple[Parameters, Tensor]:
+    """`BackwardPass.finite` for mean gradients, name → (k, …), and (k,) their lengths."""
+    of_names = torch.stack([norm(view.flatten(1)) for view in means.values()], 1)
+    lengths = torch.stack([torch.linalg.vector_norm(own) for own in of_names])
+    kept = lengths.isfinite()
+    if bool(kept.all()):
+        return means, lengths
+    return {name: view.where(_for_each(kept, view), 0.0) for name, view in means.items()}, lengths.where(
+        kept, LEAST_NORM
+    )
 
 
 def _for_each(values: Tensor, view: Tensor) -> Tensor:
