@@ -23,6 +23,7 @@ from dp_leakage.metrics.reconstruction import STATISTICS
 Drawn = tuple[Estimate, float]  # an interval and the truth
 HALF = np.sqrt(0.5)
 FPR, CUT, GAIN, LEAKING = 0.05, 1.0, 6.0, 0.01
+NEAR_1 = 2.3  # the normal quantile of an area of .989
 
 
 def normal(rng, repeats, n, leaks):
@@ -66,6 +67,12 @@ def flags(scores):
 
 def fixed_auc(rng, repeats, n, leaks="all") -> Drawn:
     return roc.auc(*normal(rng, repeats, n, leaks)), mixed(area, leaks)
+
+
+def fixed_high_auc(rng, repeats, n, spread) -> Drawn:
+    """Members far above the others; a ``spread`` beyond 1 leaves a few of them below. Every training finds the same."""
+    member, other = NEAR_1 * np.hypot(1, spread) + spread * rng.normal(size=n), rng.normal(size=n)
+    return roc.auc(*(np.tile(scores, (repeats, 1)) for scores in (member, other))), float(norm.cdf(NEAR_1))
 
 
 def fixed_advantage(rng, repeats, n, leaks="all") -> Drawn:
@@ -203,6 +210,8 @@ CASES: dict[str, tuple[Callable[..., Drawn], tuple[tuple[int, int], ...]]] = {
     "accuracy": (accuracy, ((1, 200), (3, 200), (16, 200))),
     "accuracy lost": (accuracy_loss, ((1, 200), (3, 200), (16, 200))),
     "AUC, fixed members": (fixed_auc, ((1, 200), (3, 200), (16, 200))),
+    "AUC near 1, fixed members": (partial(fixed_high_auc, spread=1.0), ((1, 50), (1, 200), (3, 50))),
+    "AUC near 1, fixed members of uneven scores": (partial(fixed_high_auc, spread=3.0), ((1, 50), (1, 200), (3, 50))),
     "advantage, fixed members": (fixed_advantage, ((1, 200), (3, 200), (16, 200))),
     "TPR at 5 %, fixed members": (fixed_tpr, ((1, 200), (3, 200), (16, 200))),
     "AUC, coins": (coins_auc, ((4, 200), (16, 200))),

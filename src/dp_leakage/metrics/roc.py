@@ -22,6 +22,9 @@ from dp_leakage.metrics.intervals import (
     widen,
 )
 
+# What an area's greatest variance counts for beside what was seen, in records on the wrong side, of which there are
+# min(m, n)·θ(1−θ). With 0, intervals for 50 records held an area of .99 in .68 to .92 of studies; a half gives .96.
+MISPLACED = 0.5
 OF_ONE_RUN = 1.3  # by how much the choice of thresholds widens the interval of a single run
 
 
@@ -66,12 +69,16 @@ def auc(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
     The variance over records follows DeLong, DeLong & Clarke-Pearson (1988), in O(n log n). The interval is Wilson's at
     the size of a proportion with that variance, so that it stays in [0, 1]. If the variance is zero or unknown (perfect
     separation, constant scores, one record), it is θ(1−θ)/min(m, n), which no continuous score exceeds (Birnbaum &
-    Klose 1957).
+    Klose 1957). Near 1, the few records on the wrong side decide the variance, and a study that drew none of them saw
+    hardly any. So that greatest variance counts too, as much as half such a record (see `MISPLACED`).
     """
     found = area(members, nonmembers)
     smallest = min(members.shape[1], nonmembers.shape[1])
-    variance = sum(_mean_variance(block.mean(axis=0)) for block in found.blocks)
-    records = mean_in_unit_range(found.value, variance if smallest > 1 else 0.0, smallest)
+    greatest = found.value * (1 - found.value) / smallest
+    seen = sum(_mean_variance(block.mean(axis=0)) for block in found.blocks) if smallest > 1 else 0.0
+    weight = MISPLACED / (MISPLACED + smallest**2 * greatest)
+    variance = (1 - weight) * (seen or greatest) + weight * greatest
+    records = mean_in_unit_range(found.value, variance, smallest)
     return over_repeats(records, found.value + found.blocks[0].mean(axis=1))
 
 
