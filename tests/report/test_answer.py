@@ -272,16 +272,49 @@ def test_an_attack_that_surely_beats_the_proof_breaks_the_claim_and_proves_nothi
                   for what, value in (("advantage_proven", 0.09), ("mu", 0.2))]  # fmt: skip
         found = answers(pd.DataFrame([*rows, *limits]))
         (table,) = tables.settings(found)
-        told = [claim.words for claim in refuted_claims(pd.DataFrame(rows), found)]
+        told = [claim.words for claim in refuted_claims(pd.DataFrame([*rows, *limits]))]
         return told, next(line for line in table.rows if "ε = 1" in line[0])
 
     broken, line = page(0.25)
     assert len(broken) == 1
     assert broken[0].startswith("d · a · gaussian-rdp-eps=1: Yeom membership has an advantage of at least 0.2")
-    assert broken[0].endswith("at once); the accounting allows 0.090.")
+    assert broken[0].endswith("0.250 (with 95 % confidence); the accounting allows 0.090.")
     assert (line[3], line[-3]) == ("no (refuted)", "–")
     broken, line = page(0.01)
     assert (broken, line[3]) == ([], "yes (proven)")
+
+
+def test_an_attack_that_surely_names_more_members_than_is_proven_breaks_the_claim_whatever_its_advantage() -> None:
+    """Where few records leak fully, small rates show it and the advantage does not. An end of 3.5 % is above 3.3 % alone,
+    and not among eight.
+    """
+    proof = {"attack": "", "of": "", "source": "gaussian", "neighbors": "add_remove"}
+
+    def broken(found: tuple[float, float, float], settings: int) -> tuple[list[str], list[str]]:
+        rows = cell("a", "", 0, *BEST)
+        for epsilon in range(1, settings + 1):
+            own = cell("a", "rdp", epsilon, (0.05, 0.04, 0.06), (0.05, 0.03, 0.07), 0.9)
+            for row in own if epsilon == 1 else []:
+                if row["metric"] == "reached_tpr" and row["fpr"] == 0.01:
+                    row |= dict(zip(("value", "low", "high"), found, strict=True))
+            limits = (("advantage_proven", np.nan, 0.09), ("mu", np.nan, 0.2), ("tpr_proven", 0.01, 0.033))
+            rows += own
+            rows += [own[-1] | proof | {"metric": what, "fpr": fpr} | dict.fromkeys(("value", "low", "high"), value)
+                     for what, fpr, value in limits]  # fmt: skip
+        (found,) = answers(pd.DataFrame(rows))
+        told = [claim.words for claim in refuted_claims(pd.DataFrame(rows))]
+        return told, [one.defense for one in found.settings if one.refuted]
+
+    (said,), cells = broken((0.1, 0.08, 0.12), 1)
+    assert cells == ["gaussian-rdp-eps=1"]
+    assert said.endswith(
+        "identifies at least 8.0 % of the members at 1 % false positives (with 95 % confidence); the accounting allows "
+        "3.3 %."
+    )
+    assert broken((0.05, 0.035, 0.071), 1)[1] == ["gaussian-rdp-eps=1"]
+    assert broken((0.05, 0.035, 0.071), 8) == ([], [])
+    (said,), _ = broken((0.1, 0.08, 0.12), 8)
+    assert "(with 95 % confidence for all 8 numbers at once that are compared with such a limit)" in said
 
 
 @pytest.mark.parametrize(("partition", "clustered"), [("", True), ("-partition=random", False)])

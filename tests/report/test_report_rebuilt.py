@@ -6,8 +6,15 @@ from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import completed
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.report.rebuilt import rebuilt_claims
+from dp_leakage.report.refuted import refuted_claims
 
-CELL = {"dataset": "digits", "model": "mlp", "defense": "none", "accountant": ""}
+CELL = {
+    "dataset": "digits",
+    "model": "mlp",
+    "defense": "none",
+    "accountant": "",
+    **dict.fromkeys(("unit", "block", "bound"), ""),
+}
 PRIVATE = CELL | {"defense": "gaussian-rdp-eps=1", "accountant": "rdp"}
 
 
@@ -61,3 +68,19 @@ def test_a_step_whose_size_is_no_list_is_told_too_and_without_any_nothing_is():
     assert "the image rebuilt from a step tells" in claim.words
     assert [one.value for one in claim.numbers if one.estimates == "recognized"] == [0.4]
     assert rebuilt_claims(completed(pd.DataFrame(rows({1: (0.1, 0.0, 0.2)}, 1.0, CELL))).iloc[:0]) == []
+
+
+def test_a_record_that_is_surely_recognized_more_often_than_any_attack_can_refutes_the_claim():
+    def refuted(found: tuple[float, float, float]) -> list[str]:
+        of_list, of_none = rows({4: found}, 0.3, PRIVATE), rows({None: (0.2, 0.1, 0.3)}, 0.3, PRIVATE)
+        metrics = completed(pd.DataFrame([*of_list, *of_none, *rows({4: (0.9, 0.8, 1.0)}, 0.3, CELL)]))
+        return [claim.words for claim in refuted_claims(metrics)]
+
+    (words,) = refuted((0.9, 0.85, 0.95))
+    held = simultaneous(Estimate(0.9, 0.85, 0.95), 2, (0.0, 1.0)).low
+    assert words == (
+        "digits · MLP · gaussian-rdp-eps=1: DLG tells which of 10 equally likely records was in a step in at least "
+        f"{int(1000 * held) / 10} % of the cases (with 95 % confidence for all 2 numbers at once that are compared "
+        "with such a limit); the accounting allows 30.0 %."
+    )
+    assert refuted((0.4, 0.29, 0.5)) == []

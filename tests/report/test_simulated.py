@@ -415,7 +415,7 @@ def judged(study: Study) -> Iterator[tuple[str, bool]]:
             else:
                 large = " of all at once" if number.among > 1 else ""
                 yield f"interval {kind} {number.estimates}{large}", INTERVALS[number.estimates](study, number)
-    refuted = {cell for claim in refuted_claims(study.metrics, [answer]) for cell in claim.cells}
+    refuted = {cell for claim in refuted_claims(study.metrics) for cell in claim.cells}
     false = {cell.key for cell in world.private if is_false(cell)}
     yield "no true claim refuted", refuted <= false
     if false:  # by far

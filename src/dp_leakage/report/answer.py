@@ -29,6 +29,7 @@ from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.metrics.spent import contradicted, known, spent
+from dp_leakage.report.exceeded import exceeded
 from dp_leakage.report.guarantees import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.tuned import Tuned, tuned_of
@@ -77,7 +78,6 @@ class Setting:
         protects: whether the risk is acceptable.
         by_proof: whether that is proven.
         refuted: whether an attack refutes its ε or what is proven of it, so that nothing is.
-        beaten: what was proven and an attack surely exceeds; None if there is no such thing.
         front: whether no other setting is at least as accurate and as little leaky as measured, and better in one.
     """
 
@@ -104,7 +104,6 @@ class Setting:
     protects: Is
     by_proof: bool
     refuted: bool = False
-    beaten: Proven | None = None
     front: bool = False
 
     @property
@@ -188,10 +187,12 @@ def answers(
     """
     limits, known, right, named = acceptable or Acceptable(), guessing or {}, tested or {}, constant or {}
     frame = chosen(metrics, {})
+    refuted = {*contradicted(frame)[CELL].itertuples(index=False, name=None), *(one.cell for one in exceeded(metrics))}
     found = [
         _answer(
             part,
             metrics[metrics["dataset"] == dataset],
+            refuted,
             limits,
             float(known.get(str(dataset), np.nan)),
             aware,
@@ -223,6 +224,7 @@ def singled_out(found: Sequence[Answer]) -> set[tuple[str, str, str, str]]:
 def _answer(
     frame: pd.DataFrame,
     whole: pd.DataFrame,
+    refuted: Collection[Key],
     acceptable: Acceptable,
     guessing: float,
     aware: bool,
@@ -244,7 +246,6 @@ def _answer(
     single = whole[(whole["repeat"] != ALL) & whole["metric"].isin(["test_accuracy", "reached_advantage"])]
     cells, repeats = (dict(iter(rows.groupby(CELL))) for rows in (frame, single))
     least = known(frame).groupby(CELL)["epsilon_spent"].min().to_dict()
-    refuted = set(contradicted(frame)[CELL].itertuples(index=False, name=None))
     judge = _Judge(
         cells,
         repeats,
@@ -283,7 +284,7 @@ class _Judge:
     undefended: pd.DataFrame
     accounted: pd.DataFrame
     least: Mapping[Key, float]  # the smallest ε that a valid accountant proves, for any neighbors
-    refuted: Collection[Key]  # those whose ε an audit's bound exceeds
+    refuted: Collection[Key]  # those whose ε, or what is proven of them, an attack refutes
     comparisons: int
     acceptable: Acceptable
     guessing: float
@@ -298,8 +299,7 @@ class _Judge:
         leak_held = None
         if found is not None:
             leak_held = self._strongest_held(key, found.advantage)
-        beaten = proven if proven and leak_held and leak_held.low > proven.advantage else None
-        refuted = key in self.refuted or beaten is not None
+        refuted = key in self.refuted
         proven = None if refuted else proven
         by_proof = proven is not None and proven.advantage <= self.acceptable.advantage
         told = self.accounted.loc[key] if row["private"] else None
@@ -327,7 +327,6 @@ class _Judge:
             protects="no" if refuted else self._protects(leak_held, by_proof),
             by_proof=by_proof,
             refuted=refuted,
-            beaten=beaten,
         )
 
     def _held(

@@ -52,7 +52,7 @@ def _told(context: ReportContext, answered: list[Answer]) -> list[Claim]:
         any(POOL in data.roles for data in context.data),
     )
     return [
-        *refuted_claims(context.metrics, answered),
+        *refuted_claims(context.metrics),
         *found,
         *added_claims(context.metrics),
         *group_claims(context.metrics),

@@ -3,7 +3,7 @@
 No answer names such a setting, and nothing counts as proven of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
@@ -15,23 +15,21 @@ from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import contradicted
 from dp_leakage.privacy.defenses import CLAIMED
-from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.claims import REFUTED, Claim, Telling
+from dp_leakage.report.exceeded import Exceeded, exceeded
 
 DIGITS = range(3, 18)  # from what all numbers have to what tells any two apart
 
 
-def refuted_claims(metrics: pd.DataFrame, found: Sequence[Answer] = ()) -> list[Claim]:
+def refuted_claims(metrics: pd.DataFrame) -> list[Claim]:
     """A claim for each lower bound above the spent (or else the claimed) ε, and for each attack that surely reaches
     more than is proven of any. Something there is wrong.
 
-    Args:
-        metrics: rows of all cells.
-        found: their answers.
+    ``metrics`` are rows of all cells, of single repeats too.
     """
     bounds = contradicted(chosen(metrics, {})).sort_values("value", ascending=False, kind="stable")
     told = [_above(row) for row in bounds.drop_duplicates([*CELL, "relation"]).to_dict("records")]
-    told += [_beaten(one) for answer in found for one in answer.settings if one.beaten is not None]
+    told += [_exceeded(one) for one in exceeded(metrics)]
     return [replace(claim, id=f"{claim.dataset}.{REFUTED}.{place}") for place, claim in enumerate(told)]
 
 
@@ -58,21 +56,39 @@ def _above(row: Mapping[str, Any]) -> Claim:
     return _claim(where, f"{words}, more than the {most} that {said}.", tell)
 
 
-def _beaten(one: Setting) -> Claim:
-    assert one.leak is not None  # an attack exceeds what was proven
-    assert one.advantage_held is not None
-    assert one.beaten is not None
-    where = {"dataset": one.dataset, "model": one.model, "defense": one.defense}
-    tell = Telling(where)
-    shown = _apart(one.advantage_held.low, one.beaten.advantage, _decimal)
-    reached = tell("reached_advantage", one.advantage_held.low, shown[0], attack=one.leak.attack)
-    limit = tell("advantage_proven", one.beaten.advantage, shown[1])
-    tell("confidence", 0.95, "95")
-    words = (
-        f"{name(one.leak.attack)} has an advantage of at least {reached} (with 95 % confidence for all private "
-        f"settings at once); the accounting allows {limit}."
-    )
-    return _claim(where, words, tell)
+def _exceeded(one: Exceeded) -> Claim:
+    """Of an advantage, or a share of members or pictures at least as large."""
+    dataset, model, defense = one.cell
+    where = {"dataset": dataset, "model": model, "defense": defense}
+    attack = str(one.row["of"] or one.row["attack"])
+    tell = Telling(where | {"attack": attack})
+    spell, unit = (_decimal, "") if one.metric == "reached_advantage" else (_percent, " %")
+    shown = _apart(one.low, one.limit, spell)
+    reached = tell(one.metric, one.low, shown[0], among=one.among) + unit
+    limit = tell(one.proven, one.limit, shown[1]) + unit
+    together = ""
+    if one.among > 1:
+        together = f" for all {tell.count(one.among)} numbers at once that are compared with such a limit"
+    confidence = f"with {tell('confidence', 0.95, '95')} % confidence{together}"
+    said = SAID[one.metric](one.row, reached, tell)
+    return _claim(where, f"{name(attack)} {said} ({confidence}); the accounting allows {limit}.", tell)
+
+
+def _identifies(row: Mapping[str, Any], reached: str, tell: Telling) -> str:
+    rate = tell("fpr", row["fpr"], f"{100 * row['fpr']:g}")
+    return f"identifies at least {reached} of the members at {rate} % false positives"
+
+
+def _recognizes(row: Mapping[str, Any], reached: str, tell: Telling) -> str:
+    many = tell.plain("candidates", row["candidates"])
+    return f"tells which of {many} equally likely records was in a step in at least {reached} of the cases"
+
+
+SAID = {
+    "reached_advantage": lambda row, reached, tell: f"has an advantage of at least {reached}",
+    "reached_tpr": _identifies,
+    "recognized": _recognizes,
+}
 
 
 def _apart(bound: float, limit: float, spell: Callable[[float, int, str], str]) -> tuple[str, str]:
@@ -86,9 +102,14 @@ def _significant(value: float, digits: int, rounding: str) -> str:
     return f"{float(Context(digits, rounding).create_decimal(repr(float(value)))):.{digits}g}"
 
 
-def _decimal(value: float, digits: int, rounding: str) -> str:
-    """0.090: with so many digits behind the point."""
-    return str(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), rounding))
+def _decimal(value: float, digits: int, rounding: str, shift: int = 0) -> str:
+    """0.090: with so many digits behind the point, before it moves by ``shift``."""
+    return str(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), rounding).scaleb(shift))
+
+
+def _percent(value: float, digits: int, rounding: str) -> str:
+    """9.0: per cent, with as many digits."""
+    return _decimal(value, digits, rounding, 2)
 
 
 def _claim(where: Mapping[str, str], words: str, tell: Telling) -> Claim:
