@@ -242,6 +242,9 @@ STUDIES = {
         **projected(),
         **_entry("class", accountant="pld", epsilon=[8]),
     },
+    "projection fitted on the non-members that members are compared with": {
+        "datasets": {"digits": {"projection": {"components": 5, "fit_on": ["target_nonmembers"]}}},
+    },
     "subclasses as units with a private projection for records": {
         **projected(),
         **_entry("subclass", accountant="pld", epsilon=[8], k_sub=2),

@@ -285,8 +285,8 @@ def test_an_attack_that_surely_beats_the_proof_breaks_the_claim_and_proves_nothi
 
 
 def test_an_attack_that_surely_names_more_members_than_is_proven_breaks_the_claim_whatever_its_advantage() -> None:
-    """Where few records leak fully, small rates show it and the advantage does not. An end of 3.5 % is above 3.3 % alone,
-    and not among eight.
+    """Where few records leak fully, small rates show it and the advantage does not. An end of 3.5 % is above 3.3 %
+    alone, and not among eight.
     """
     proof = {"attack": "", "of": "", "source": "gaussian", "neighbors": "add_remove"}
 

@@ -4,16 +4,21 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 import yaml
 
 from dp_leakage.common.config import merged
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures.notes import remarks
 from dp_leakage.metrics.rows import completed
+from dp_leakage.models.architectures import build
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.steps import measure_training, prepare, project, train
 from dp_leakage.study import paths
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.steps import prepare_settings, project_settings, settings_of, train_settings
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import start
 
 REPO = Path(__file__).parents[2]
 # Figures of attacks that the tiny study leaves out.
@@ -44,8 +49,8 @@ def measured(tmp_path, monkeypatch):
         for name in ("config", "study")
     }
 
-    def of(entry):
-        overrides = TINY | {"defenses": [{"defense": "none"}, entry]}
+    def of(entry, **changes):
+        overrides = TINY | {"defenses": [{"defense": "none"}, entry]} | changes
         config = merged(read_yaml(REPO / "config.yaml"), {"overrides": {"quickstart": {}}})
         config["overrides"]["quickstart"] = overrides
         study = load_studies(config, [REPO / "tests" / "studies" / "quickstart.yaml"], schemas)["quickstart"]
@@ -95,3 +100,45 @@ def test_a_cell_whose_batches_its_accountant_does_not_assume_runs_and_says_so(me
     assert set(nominal["sampling"]) == {sampling}
     assert set(spent.loc[spent["valid"], "accounted_by"]) == proved_by
     assert curve["epsilon_spent"].iloc[-1] == pytest.approx(10, rel=1e-3)
+
+
+PERSONS = {
+    "datasets": {
+        "digits": {
+            "source": {"source": "digits", "person": 120},
+            "roles": {"target_members": 40, "target_nonmembers": 40, "shadow_pool": None, "reference_pool": None},
+            "stratified": None,
+            "projection": {"components": 5},
+        }
+    },
+    "training": {"epochs": 2, "batch_size": 10, "evaluate_every": 1},
+    "attacks": {"shokri": None, "lira_online": None, "yeom_attribute": None},
+    "figures": dict.fromkeys((*NEEDING_MORE, "fig_leakage_attribute")),
+}
+
+
+@pytest.mark.parametrize(("unit", "proven"), [("gaussian", False), ("person", True)])
+def test_nothing_is_proven_of_fixed_people_whose_number_of_records_decides_batches_and_noise(measured, unit, proven):
+    """One who has five records in place of one makes batches longer, and the noise of their mean smaller."""
+    rows, _ = measured({"defense": unit, "accountant": "rdp", "sampler": "poisson", "epsilon": [5]}, **PERSONS)
+    spent = completed(rows[rows["metric"] == "epsilon_spent"])
+    assert spent["valid"].any() == proven
+    assert (rows["metric"] == "advantage_proven").any() == proven
+    told = spent["note"].str.contains("nothing is proven of a person")
+    assert told.all() != proven
+
+
+def test_the_noise_of_a_mean_does_not_tell_which_random_subclasses_occur():
+    """The only record of the last class may be in any of its ten subclasses."""
+    mechanism = {"unit": "subclass", "settings": {"k_sub": 10, "partition": "random"}}
+    y = torch.tensor([0] * 40 + [1] * 19 + [2])
+    x, found = torch.zeros(60, 2), set()
+    for seed in range(20):
+        groups = train.groups_of(mechanism, x, y, torch.arange(60)[None], seed)
+        found.add((int(groups.max()), train.group_count(mechanism, y, groups)))
+    assert len({highest for highest, _ in found}) > 5
+    assert {count for _, count in found} == {30}
+    softmax, settings = build("softmax_regression", (2,), 3), TrainingSettings("sgd", 0.1, batch_size=6)
+    subclasses = Mechanism("class_poisson", "subclass", noise_multiplier=1.0)
+    given = (softmax, x, y, torch.arange(60)[None], [1], settings, subclasses, groups)
+    assert start(*given, group_count=30).program.divisor == 30 * 6 / 60

@@ -73,6 +73,7 @@ def test_references_have_whole_persons_and_the_targets_rate_steps_and_noise(defe
     # In the game a non-member takes a member's place: whoever of both has most records.
     players = np.concatenate([arrays["target_members"], arrays["target_nonmembers"]])
     assert made[0]["most_records"] == np.bincount(arrays["person"][players]).max()
+    assert made[0]["records_move"]
     assert made[0].get("noise_multiplier") == made[1].get("noise_multiplier")
     sizes = [(stamp["settings"]["training"]["batch_size"], stamp["n_train"]) for stamp in made]
     assert sizes == [(10, 40), (20, 80)]
@@ -98,7 +99,11 @@ def test_learned_needs_references_that_know_the_people_asked_about(changes):
         persons(attacks=attacks, reference=outsiders, figures=PERSONS["figures"] | {"fig_leakage_lira": None})
 
 
-@pytest.mark.parametrize(("by_coins", "most"), [(True, 2), (False, 3)])
-def test_a_non_member_with_many_records_may_take_a_member_s_place_unless_coins_choose(by_coins, most):
-    person = np.array([0, 0, 1, 2, 2, 2])
-    assert train.most_records(person, np.array([0, 1, 2]), np.array([3, 4, 5]), by_coins) == most
+def test_a_non_member_with_many_records_may_take_a_member_s_place_unless_coins_choose():
+    person = np.array([0, 0, 1, 1, 2, 2, 2])
+    members, others, alike = np.array([0, 1, 2, 3]), np.array([4, 5, 6]), np.array([0, 1, 4, 5])
+    told = train.records_of_players
+    assert told(person, members, None) == {"most_records": 2, "records_move": False}
+    assert told(person, members[:3], None) == {"most_records": 2, "records_move": False}
+    assert told(person, members, others) == {"most_records": 3, "records_move": True}
+    assert told(person, members[:2], alike[2:]) == {"most_records": 2, "records_move": False}

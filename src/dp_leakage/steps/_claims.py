@@ -42,6 +42,15 @@ def units_at_once(mechanism: Mechanism, made: Json) -> int:
     return 1 if mechanism.unit == PERSON else int(made.get("most_records", 1))
 
 
+def moves(mechanism: Mechanism, made: Json) -> bool:
+    """Whether batches and the noise of their mean differ between neighbors, which no curve accounts for.
+
+    Rate and divisor follow from the number of training records. If single records are the units, that number changes
+    when a person takes the place of one who has fewer.
+    """
+    return mechanism.unit != PERSON and bool(made.get("records_move", False))
+
+
 @lru_cache
 def _own(made_as_text: str, delta: float, neighbors: Neighbors) -> Claim:
     """Computed once for all designs of a cell, since its curves take seconds."""

@@ -22,7 +22,7 @@ from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
-from dp_leakage.steps.train import groups_of, in_records, units_of
+from dp_leakage.steps.train import group_count, groups_of, in_records, units_of
 from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.checkpoint import Checkpoint, checkpoint_beside, forget_beside
 from dp_leakage.training.planted import BUGS
@@ -98,6 +98,7 @@ def _scored(
         training,
         done,
         groups=groups,
+        group_count=group_count(settings["mechanism"], y, groups),
         device=device,
         checkpoint=resume,
         on_epoch=lambda epoch: log.info("audit %s: epoch %d of %d", name, epoch, training.epochs),

@@ -21,12 +21,13 @@ from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.privacy.rates import FPR_OF_CURVE
 from dp_leakage.provenance.files import read_table, write_table
 from dp_leakage.steps import Json, provenance, run
-from dp_leakage.steps._claims import units_at_once
+from dp_leakage.steps._claims import moves, units_at_once
 from dp_leakage.steps._rows import write_rows
 
 if TYPE_CHECKING:
     from dp_leakage.privacy.accounting.tradeoff import TradeOff
 
+MOVES = "nothing is proven of a person, whose number of records decides the size of batches and the noise of their mean"
 GROUP = "group_privacy"  # in place of an accountant
 SAME_NOISE = 1e-4  # relative; solving for σ is no more exact than this, and library versions differ by less
 
@@ -87,7 +88,8 @@ def _spent(mechanism: Mechanism, made: Json, neighbors: Neighbors, ceiling: "Tra
     """Rows noise_multiplier (or kappa), and epsilon_spent under every accountant that applies.
 
     If the coins are persons' and the mechanism hides single records, those ε are no bounds for a person. A person's is
-    the one that follows for as many records as a person has at most (group privacy).
+    the one that follows for as many records as a person has at most (group privacy). Of fixed members with differently
+    many records none does, see `moves`.
     """
     from dp_leakage.privacy.accounting import epsilon_report
 
@@ -103,6 +105,7 @@ def _spent(mechanism: Mechanism, made: Json, neighbors: Neighbors, ceiling: "Tra
         **_schedule(made),
     ):
         valid, note = spent.valid and most == 1, spent.note if most == 1 else f"{OF_ONE_RECORD} {most} at most"
+        note += f"; {MOVES}" if moves(mechanism, made) else ""
         said: Json = {"accounted_by": spent.accountant, "neighbors": spent.neighbors, "valid": valid, "note": note}
         if spent.sampling != "as_trained":
             said["sampling"] = spent.sampling
@@ -128,7 +131,9 @@ def _limit(neighbors: Neighbors, ceiling: "TradeOff | None", rates: Iterable[flo
 
 
 def _curve(mechanism: Mechanism, made: Json, neighbors: Neighbors) -> "TradeOff | None":
-    """What the training proves for these neighbors."""
+    """What the training proves for these neighbors; None for nothing."""
+    if moves(mechanism, made):
+        return None
     from dp_leakage.privacy.accounting.curve import Training, proven_curve
 
     nominal = made["settings"]["mechanism"]

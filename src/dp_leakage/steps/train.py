@@ -70,6 +70,7 @@ def main(
     if mechanism is not None:
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
     groups = groups_of(settings["mechanism"], x, y, subsets, settings["seed"], person)
+    count = group_count(settings["mechanism"], y, groups)
     resume = checkpoint_beside(models, identity(settings), checkpoint_seconds)
     used = device_of(device)  # noise and dropout are other draws on a GPU
     try:
@@ -85,6 +86,7 @@ def main(
             evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
             trace=torch.from_numpy(dataset_of(arrays).traced) if settings.get("traced") else None,
             groups=groups,
+            group_count=count,
             device=used,
             checkpoint=resume,
             on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
@@ -92,12 +94,11 @@ def main(
     except UserError as error:
         raise UserError(f"{_cell(settings)}: {error}") from None
     noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
-    by_class = groups is not None and mechanism is not None and holds_groups(mechanism.unit)
-    n_groups = int(groups.max()) + 1 if groups is not None and by_class else None
     tested = _tested(ensemble.to(used), x, y, arrays["target_nonmembers"], person)
-    sizes = {"n_train": len(units), "n_test": as_independent(tested), "n_groups": n_groups}
+    sizes = {"n_train": len(units), "n_test": as_independent(tested), "n_groups": count}
     if person is not None:
-        sizes["most_records"] = most_records(person, subsets[0].numpy(), arrays["target_nonmembers"], held is not None)
+        others = None if held is not None else arrays["target_nonmembers"]
+        sizes |= records_of_players(person, subsets[0].numpy(), others)
     # The only tensors that may be shared, see ``dp_leakage.share``.
     shared = sorted(ensemble.parameters)
     made = {"device": used, "versions": versions()}
@@ -154,18 +155,22 @@ def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
     return np.ones(len(rows), np.int64) if person is None else np.unique(person[rows], return_counts=True)[1]
 
 
-def most_records(person: np.ndarray, trained: np.ndarray, others: np.ndarray, by_coins: bool) -> int:
-    """The most records that a person brings or takes away in the game that attacks play.
+def records_of_players(person: np.ndarray, trained: np.ndarray, others: np.ndarray | None) -> dict[str, Any]:
+    """What the game that attacks play can change in the number of training records.
 
     Args:
         person: of each row.
         trained: rows that the models train on, or of which coins choose.
-        others: rows of the non-members with whom fixed members are compared. One of them takes a member's place in the
-            game, with all records.
-        by_coins: whether coins choose the members, so that nobody else comes in.
+        others: rows of the non-members, one of whom takes a fixed member's place in the game, with all records; None if
+            coins choose the members, so that nobody else comes in.
+
+    Returns:
+        ``most_records``, the most that a person brings or takes away, and ``records_move``, whether the number of
+        records that batches are drawn from, and with it the noise of a mean, differs between neighbors. Coins decide
+        about a pool of a fixed number.
     """
-    players = trained if by_coins else np.concatenate([trained, others])
-    return int(units_of(person, players).max())
+    units = units_of(person, trained if others is None else np.concatenate([trained, others]))
+    return {"most_records": int(units.max()), "records_move": others is not None and bool(units.min() < units.max())}
 
 
 def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -> Json:
@@ -252,6 +257,18 @@ def groups_of(
     found = split(x[rows].numpy(), y[rows].numpy(), mechanism["settings"]["k_sub"], derived_seed(seed, "subclasses"))
     groups[rows] = torch.from_numpy(found)
     return groups
+
+
+def group_count(mechanism: Json | None, y: torch.Tensor, groups: torch.Tensor | None) -> int | None:
+    """How many (sub)classes there are, also those without a record; None if they are no units.
+
+    Of subclasses it must not depend on which of them occur: one record could decide that.
+    """
+    if mechanism is None or groups is None or not holds_groups(mechanism["unit"]):
+        return None
+    if mechanism["unit"] in FILES:
+        return int(groups.max()) + 1
+    return (int(y.max()) + 1) * int(mechanism["settings"].get("k_sub", 1))
 
 
 def _columns(epochs: History) -> dict[str, list[Any]]:

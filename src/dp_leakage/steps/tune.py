@@ -12,7 +12,7 @@ from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.provenance.files import read_arrays, write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._models import architecture_of, device_of
-from dp_leakage.steps.train import groups_of, in_records, units_of
+from dp_leakage.steps.train import group_count, groups_of, in_records, units_of
 from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.loop import Diverged
 from dp_leakage.training.settings import TrainingSettings
@@ -42,9 +42,9 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     for rate in settings["rates"]:
         tried = TrainingSettings(**in_records(with_rate(training, rate), mechanism, units))
         groups = groups_of(given, x, y, subsets, settings["seed"], person)
-        others = {"evaluate_on": judged, "groups": groups, "device": device_of(device), "held": held}
+        others = {"evaluate_on": judged, "groups": groups, "group_count": group_count(given, y, groups), "held": held}
         try:
-            _, history = train(architecture, x, y, subsets, seeds, tried, mechanism, **others)
+            _, history = train(architecture, x, y, subsets, seeds, tried, mechanism, device=device_of(device), **others)
             accuracies = {row["model"]: row["test_accuracy"] for row in history}
         except Diverged as error:
             log.info("%s", error)

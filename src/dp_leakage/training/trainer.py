@@ -47,6 +47,7 @@ def train(
     evaluate_on: Tensor | None = None,
     trace: Tensor | None = None,
     groups: Tensor | None = None,
+    group_count: int | None = None,
     device: str = "cpu",
     checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[int], None] | None = None,
@@ -69,6 +70,7 @@ def train(
         trace: int64 (t,) rows of x whose losses the history keeps for each model and evaluated epoch.
         groups: int64 (n,): the (sub)class of each row of x, from 0, for the units ``class`` and ``subclass``, or the
             person for the unit ``person``; if it is missing, the classes y.
+        group_count: how many (sub)classes there are, also those without a record; None: the highest number and one.
         device: ``cpu`` or ``cuda``.
         checkpoint: where to save, and where to continue from.
         on_epoch: called after each epoch with the number of finished epochs.
@@ -85,7 +87,9 @@ def train(
     """
     check_request(layers, x, y, subsets, seeds, settings, mechanism, held)
     with exact(), torch.inference_mode():
-        training = start(layers, x, y, subsets, seeds, settings, mechanism, groups, device, held, initial, watch)
+        training = start(
+            layers, x, y, subsets, seeds, settings, mechanism, groups, device, held, initial, watch, group_count
+        )
         run(
             training,
             training.program.x,
@@ -213,6 +217,7 @@ def start(
     held: Tensor | None = None,
     initial: Parameters | None = None,
     watch: Watch | None = None,
+    group_count: int | None = None,
 ) -> EnsembleTraining:
     """A training at epoch 0; the arguments are those of `train`."""
     check_gradients(layers, x)
@@ -230,7 +235,8 @@ def start(
     batch_size = min(settings.batch_size, records)
     share = 1.0 if held is None else HEADS
     groups = y if groups is None else groups
-    divisor = _divisor(mechanism, batch_size, records, groups, share)
+    count = int(groups.max()) + 1 if group_count is None else group_count
+    divisor = _divisor(mechanism, batch_size, records, count, share)
     own = [stream(seed, "noise", device) for seed in seeds]
     noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
     persons = mechanism is not None and mechanism.unit == PERSON
@@ -241,7 +247,7 @@ def start(
     tiles: tuple[int, int] | None = None
     if mechanism is not None and holds_groups(mechanism.unit):
         # Records that come together. A batch has few large (sub)classes, which gain nothing from company (measured).
-        size = records * share / (int(groups.max()) + 1) if mechanism.sampler == "class_poisson" else 1.0
+        size = records * share / count if mechanism.sampler == "class_poisson" else 1.0
         tiles = (SMALL, SMALL) if size <= SMALL else None
         deviation = math.sqrt(expected * max(1.0, size))
     if persons:
@@ -410,13 +416,12 @@ def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) 
     return counts.pop()
 
 
-def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, groups: Tensor, share: float) -> float:
+def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, groups: int, share: float) -> float:
     """The divisor of a bounded sum: the mean number of units in a batch, over coins and draws."""
     if bounds_examples(mechanism) or (mechanism is not None and mechanism.unit == PERSON):
         return float(batch_size) * share  # plain training divides by the actual batch size
     assert mechanism is not None  # since plain training bounds nothing
     if not holds_groups(mechanism.unit):
         return 1.0
-    count = int(groups.max()) + 1
     # In this order of operations, one record per group gives exactly batch_size.
-    return count * batch_size / records if mechanism.sampler == "class_poisson" else float(count)
+    return groups * batch_size / records if mechanism.sampler == "class_poisson" else float(groups)

@@ -106,7 +106,7 @@ def _check_training(study: Study, cell: Cell) -> None:
     if "projection_noise" in mechanism and mechanism["accountant"]:
         words = (
             f"(of {cell.key}) has noise for one record, but unit {mechanism['unit']!r} protects all records of a "
-            "(sub)class together; valid is unit example, another method, or fit_on roles that no model trains on"
+            "(sub)class together; valid is unit example, another method, or fit_on roles that no attack asks about"
         )
         require(not holds_groups(mechanism["unit"]), f"key 'datasets.{cell.dataset}.projection' {words}")
         try:

@@ -128,6 +128,10 @@ def check_datasets(study: Study) -> None:
         fit_on = projection.get("fit_on", "all")
         for role in fit_on if isinstance(fit_on, list) else []:
             check_known(role, dataset["roles"], f"{key}.projection.fit_on")
+        if fit_on != "all" and POOL not in dataset["roles"] and OUTSIDERS in fit_on and MEMBERS not in fit_on:
+            words = "valid in design split is to leave it out, or to name target_members too"
+            told = f"has target_nonmembers, whose features would then tell them from members; {words}"
+            raise UserError(f"key '{key}.projection.fit_on' {told}")
         fitted = sum(dataset["roles"].values())
         if projection.get("components", 1) > fitted:
             words = f"valid is up to the {fitted} records of its roles"
