@@ -464,6 +464,61 @@ def test_a_setting_that_is_not_proven_to_protect_is_not_said_to_leak() -> None:
     assert told.endswith("No setting protects.")
 
 
+def protecting(leak: tuple | None, limit: float | None, refuted: bool) -> pd.DataFrame:
+    """An undefended model and a private one that keeps the accuracy, with what attacks measure and what is proven."""
+    proof = {"metric": "advantage_proven", "attack": "", "of": "", "source": "gaussian", "neighbors": "add_remove"}
+    rows = cell("a", "rdp", 10, (0.05, 0.04, 0.06), leak or (0.0, 0.0, 0.0), 9.0)
+    if leak is None:
+        rows = [row for row in rows if not row["metric"].startswith(("reached", "membership"))]
+    first = rows[0]
+    if limit is not None:
+        limits = ("advantage_proven", limit), ("mu", 1.0)
+        rows += [first | proof | {"metric": m} | dict.fromkeys(("value", "low", "high"), v) for m, v in limits]
+    if refuted:
+        rows.append(first | {"metric": "epsilon_lower_bound", "value": 1e6})
+    return pd.DataFrame([*cell("a", "", 0, *BEST), *rows])
+
+
+MEASURED = {"none": None, "within": (0.01, -0.02, 0.03), "open": (0.2, 0.1, 0.3), "above": (0.5, 0.48, 0.52)}
+SAYS = {  # of the only private setting: what the table says, and the sentences that decide
+    "yes": ["use ε = 10"],
+    "yes (proven)": ["use ε = 10", "any attacker's advantage within 0.2"],
+    "undecided": ["ε = 10 (DP-SGD, RDP; a) may:"],
+    "not proven": ["keeps accuracy, but is not proven to protect:", "No setting is proven to protect."],
+    "no": ["keeps accuracy but leaks:", "No setting protects."],
+    "no (refuted)": ["every claim of privacy is refuted"],
+    "claim refuted": ["every claim of privacy is refuted"],
+}
+
+
+@pytest.mark.parametrize("risk", ["measured", "proven"])
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("measured", MEASURED)
+@pytest.mark.parametrize("limit", [None, 0.15, 0.6])
+@pytest.mark.parametrize("refuted", [True, False])
+def test_the_table_says_of_protection_what_the_answer_says(
+    risk: str, aware: bool, measured: str, limit: float | None, refuted: bool
+) -> None:
+    """Where only a proof counts and there is none, the table said "no", as of a setting that is shown to leak."""
+    found = answers(protecting(MEASURED[measured], limit, refuted), Acceptable(advantage=0.2, risk=risk), aware=aware)
+    (table,) = tables.settings(found)
+    (shown,) = [line[table.heads.index("protects")] for line in table.rows if "ε = 10" in line[0]]
+    leaks, within = measured == "above", limit == 0.15
+    if refuted or (leaks and within):  # an attack that surely exceeds what is proven refutes it, too
+        expected = "no (refuted)" if leaks else "claim refuted"
+    elif leaks:
+        expected = "no"
+    elif within:
+        expected = "yes (proven)"
+    elif risk == "proven":
+        expected = "not proven"
+    else:
+        expected = "yes" if measured == "within" and aware else "undecided"
+    assert shown == expected
+    (decision,) = [claim.words for claim in claims_of(found, {}, aware) if claim.kind == "answer"]
+    assert all(words in decision for words in SAYS[shown])
+
+
 def test_an_undecided_setting_is_held_against_a_proof_where_one_is_asked_for() -> None:
     proof = {"metric": "advantage_proven", "attack": "", "of": "", "source": "gaussian", "neighbors": "add_remove"}
     rows = cell("a", "rdp", 1, (0.07, -0.05, 0.18), (0.05, 0.0, 0.1), 0.9)

@@ -292,7 +292,7 @@ def test_a_refuted_setting_is_not_recommended_and_all_that_is_told_says_so(conte
     assert f" · {defense}: an attack proves ε ≥ 1e+06; the accounting allows " in alarm
     assert not any("broken" in words for words in others)
     page = Page(render(replace(context, metrics=pd.concat([context.metrics, bound])))).text
-    assert "no (refuted)" in page
+    assert "claim refuted" in page
 
 
 def test_the_alarm_is_raised_where_epsilon_is_known_for_a_presence_alone(context: ReportContext) -> None:

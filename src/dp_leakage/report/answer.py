@@ -75,8 +75,9 @@ class Setting:
         accuracy_held, loss_held, advantage_held: intervals that hold for all private settings tried at once.
         beats: whether it is better than guessing the class.
         keeps: whether the accuracy loss is acceptable and the model better than guessing.
-        protects: whether the risk is acceptable.
+        protects: whether the risk is acceptable; ``no`` also where that needs a proof and there is none.
         by_proof: whether that is proven.
+        shown_to_leak: whether the strongest attack's advantage surely exceeds the acceptable one.
         refuted: whether an attack refutes its ε or what is proven of it, so that nothing is.
         front: whether no other setting is at least as accurate and as little leaky as measured, and better in one.
     """
@@ -103,6 +104,7 @@ class Setting:
     keeps: Is
     protects: Is
     by_proof: bool
+    shown_to_leak: bool
     refuted: bool = False
     front: bool = False
 
@@ -302,6 +304,7 @@ class _Judge:
         refuted = key in self.refuted
         proven = None if refuted else proven
         by_proof = proven is not None and proven.advantage <= self.acceptable.advantage
+        shown_to_leak = leak_held is not None and leak_held.low > self.acceptable.advantage
         told = self.accounted.loc[key] if row["private"] else None
         twin = own[own["metric"] == "accuracy_loss"]
         beats = self.beats(key, held, self.comparisons)
@@ -324,8 +327,9 @@ class _Judge:
             advantage_held=leak_held,
             beats=beats,
             keeps=self._keeps(loss_held, beats),
-            protects="no" if refuted else self._protects(leak_held, by_proof),
+            protects="no" if refuted or shown_to_leak else self._protects(leak_held, by_proof),
             by_proof=by_proof,
+            shown_to_leak=shown_to_leak,
             refuted=refuted,
         )
 
@@ -391,8 +395,7 @@ class _Judge:
         return "yes" if loss.high <= self.acceptable.accuracy_loss and beats == "yes" else "open"
 
     def _protects(self, advantage: Estimate | None, by_proof: bool) -> Is:
-        if advantage is not None and advantage.low > self.acceptable.advantage:
-            return "no"
+        """Of a setting that no attack shows to leak."""
         if by_proof or self.acceptable.risk == "proven":
             return "yes" if by_proof else "no"
         enough = advantage is not None and self.aware and advantage.high <= self.acceptable.advantage

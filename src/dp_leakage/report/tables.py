@@ -81,12 +81,11 @@ def settings(found: list[Answer]) -> list[HtmlTable]:
 
 def _setting_row(one: Setting) -> list[str]:
     leak = one.leak
-    proof = " (refuted)" if one.refuted else " (proven)" if one.by_proof and one.protects == "yes" else ""
     return [
         cell_label(one.series, one.row),
         name(one.model),
         ANSWERED[one.keeps] if one.private else "",
-        ANSWERED[one.protects] + proof if one.private else "",
+        _protection(one) if one.private else "",
         "●" if one.front else "",
         interval(*one.accuracy),
         interval(*one.loss),
@@ -99,6 +98,17 @@ def _setting_row(one: Setting) -> list[str]:
         number(one.spent),
         name(one.neighbors) if one.neighbors else "–",
     ]
+
+
+def _protection(one: Setting) -> str:
+    """Whether it protects, and why; "no" only where an attack shows that it leaks."""
+    if one.shown_to_leak:
+        return "no (refuted)" if one.refuted else "no"
+    if one.refuted:
+        return "claim refuted"
+    if one.by_proof:
+        return "yes (proven)"
+    return "not proven" if one.protects == "no" else ANSWERED[one.protects]
 
 
 def attacks(metrics: pd.DataFrame, cells: Collection[tuple[str, str, str]]) -> list[HtmlTable]:

@@ -144,7 +144,7 @@ def _neither(answer: Answer, tell: Telling) -> str:
     )
     for one in keeping:
         may = "keeps" if one.keeps == "yes" else "may keep"
-        but = " but leaks" if _leaks(answer, one) else ", but is not proven to protect"
+        but = " but leaks" if one.shown_to_leak else ", but is not proven to protect"
         words += f" {_cell(one, tell)} {may} accuracy{but}: it {_use(answer, one, tell)}, and {_risk(one, tell)}."
     for one in protecting:
         may = "protects" if one.protects == "yes" else "may protect"
@@ -155,14 +155,9 @@ def _neither(answer: Answer, tell: Telling) -> str:
     return f"{words}{'' if keeping else ' No setting keeps accuracy.'}{'' if protecting else _unprotected(answer)}"
 
 
-def _leaks(answer: Answer, one: Setting) -> bool:
-    """Whether it surely leaks too much; else it fails for want of a proof."""
-    return one.advantage_held is not None and one.advantage_held.low > answer.acceptable.advantage
-
-
 def _unprotected(answer: Answer) -> str:
     """That no setting protects, or only that none is proven to."""
-    surely = all(_leaks(answer, one) for one in candidates(answer.settings))
+    surely = all(one.shown_to_leak for one in candidates(answer.settings))
     return " No setting protects." if surely else " No setting is proven to protect."
 
 
