@@ -9,7 +9,7 @@ from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
-from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.claims import Claim, Telling, percent
 from dp_leakage.report.guarantees import SAYS_LITTLE, choice_words, proven_words, risk_words, rounded_up
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.tuned import more_tuning, tuned_words
@@ -510,20 +510,29 @@ def _named(leak: Leak) -> str:
     if not leak.tprs:
         return ""
     if leak.tried == 1:
-        return f", and names {rates_words(leak)}"
-    rate = "each rate" if len(leak.tprs) > 1 else f"{100 * min(leak.tprs):g} % FPR"
-    named = rates_words(leak) if len(leak.tprs) > 1 else rates_words(leak).partition(" at ")[0]
-    return f", and the attack that is strongest at {rate} names {named}"
+        return f", and names {_at_rates(leak.tprs)}"
+    if len(leak.tprs) > 1:
+        return f", and the attack that is strongest at each rate names {_at_rates(leak.tprs)}"
+    ((fpr, tpr),) = leak.tprs.items()
+    return f", and the attack that is strongest at {_rate(fpr)} names {_of_members(tpr)}"
+
+
+def _at_rates(tprs: Mapping[float, Estimate]) -> str:
+    """``12 % […] of the members at 1 % FPR and 2 % […] at 0.1 % FPR``."""
+    (first, tpr), *others = tprs.items()
+    shares = [f"{_of_members(tpr)} at {_rate(first)}", *(f"{percent(tpr)} at {_rate(fpr)}" for fpr, tpr in others)]
+    return " and ".join(shares)
+
+
+def _of_members(tpr: Estimate) -> str:
+    return f"{percent(tpr)} of the members"
+
+
+def _rate(fpr: float) -> str:
+    return f"{100 * fpr:g} % FPR"
 
 
 def by_words(leak: Leak) -> str:
     """The attack, the number of attacks tried, and its AUC."""
     strongest = f", the strongest of {leak.tried} attacks" if leak.tried > 1 else ""
     return f"{name(leak.attack)}{strongest}, AUC {fraction(leak.auc.value)}"
-
-
-def rates_words(leak: Leak) -> str:
-    """How many members are named at small false positive rates; "" if there are too few records for any."""
-    tell = Telling()
-    shares = [f"{tell.percent('reached_tpr', tpr)} at {100 * fpr:g} % FPR" for fpr, tpr in leak.tprs.items()]
-    return " and ".join(shares).replace(" at", " of the members at", 1)
