@@ -3,7 +3,7 @@ rows.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -53,10 +53,11 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
 
 
 def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
+    origin = part.groupby("target")["gradient" if "gradient" in part else "target"].first()
     for column, (metric, limits) in MEASURED.items():
         if column not in part:
             continue
-        for name, block, owner in _blocks(part, column):
+        for name, block, owner in _blocks(part, column, origin):
             for statistic, of in STATISTICS.items():
                 found = _within(of, block, owner, limits)
                 yield row(metric, name, found, attack=attack, statistic=statistic, **own)
@@ -64,19 +65,18 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
         candidates, most = (float(part[column].iloc[0]) for column in ("candidates", "recognized_proven"))
         own = {"attack": attack, "candidates": candidates} | own
         limits = (0.0, 1.0)
-        for name, block, owner in _blocks(part, "recognized"):
+        for name, block, owner in _blocks(part, "recognized", origin):
             found = _within(_mean, block, owner, limits)
             yield row("recognized", name, found, **own)
         yield row("recognized_proven", ALL, Estimate(most, np.nan, np.nan), **own)
 
 
-def _blocks(part: pd.DataFrame, column: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _blocks(part: pd.DataFrame, column: str, origin: "pd.Series[Any]") -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """The values of single repeats, (1, targets), and of all, (R, targets), each with what the targets were rebuilt
-    from, numbered from 0 on: each its own, or the gradient that it shares; int64 (targets,).
+    from, numbered from 0 on; int64 (targets,). ``origin``: target → the gradient that it shares, or itself.
     """
     pivoted = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean")
-    first = part.groupby("target").first().loc[pivoted.columns]
-    values, owner = pivoted.to_numpy(), pd.factorize(first.get("gradient", first.index))[0]
+    values, owner = pivoted.to_numpy(), pd.factorize(origin.loc[pivoted.columns])[0]
     yield from ((str(r), values[r : r + 1], owner) for r in range(len(values)))
     yield ALL, values, owner
 
