@@ -166,6 +166,7 @@ RC = {
     "lines.linewidth": 1.3,
     "text.parse_math": False,  # what the user's titles and notes hold is text, a $ too
     "pdf.fonttype": 42,
+    "savefig.dpi": 170,
     "svg.hashsalt": "dp-leakage",
 }
 # No dates, no versions: the same numbers give the same bytes.
@@ -259,7 +260,7 @@ def rc() -> Any:
     return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **RC})
 
 
-def encode(figure: "Figure", form: str, dpi: int = 170, keywords: str | None = None) -> bytes:
+def encode(figure: "Figure", form: str, keywords: str | None = None) -> bytes:
     """The figure as the bytes of a ``pdf``, ``png`` or ``svg`` file; the same figure gives the same bytes.
 
     ``keywords`` stand in a PDF's metadata. Notes that found no room under the panels are a PNG's `NOTES`.
@@ -269,7 +270,7 @@ def encode(figure: "Figure", form: str, dpi: int = 170, keywords: str | None = N
     if form == "png" and figure.get_label():
         said[NOTES] = str(figure.get_label())
     with rc():
-        figure.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form] | said)
+        figure.savefig(buffer, format=form, metadata=METADATA[form] | said)
     return buffer.getvalue()
 
 

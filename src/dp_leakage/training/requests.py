@@ -11,6 +11,7 @@ from dp_leakage.privacy.clipping import check_bound
 from dp_leakage.privacy.mechanism import Mechanism, check_step
 from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.training.backward import AT_ONCE
+from dp_leakage.training.samplers import EVEN
 from dp_leakage.training.settings import TrainingSettings
 
 
@@ -54,7 +55,7 @@ def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held
 def check_private(mechanism: Mechanism, settings: TrainingSettings) -> None:
     """Refuses with a UserError a mechanism that cannot be carried out with these settings."""
     check_step(mechanism)
-    if mechanism.sampler in ("shuffle", "wor", "cyclic") and settings.batch_size != int(settings.batch_size):
+    if mechanism.sampler in EVEN and settings.batch_size != int(settings.batch_size):
         raise UserError(f"batch_size {settings.batch_size} must be whole for sampler {mechanism.sampler!r}")
     if mechanism.noise != "none":
         name = amount_of(mechanism.noise)
