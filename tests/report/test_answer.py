@@ -17,7 +17,8 @@ from dp_leakage.report.claims import Telling
 from dp_leakage.report.guarantees import Proven, proven_words, risk_words
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.refuted import refuted_claims
-from dp_leakage.report.words import UNAWARE, reach_words
+from dp_leakage.report.verdicts import reach_words, verdicts
+from dp_leakage.report.words import UNAWARE
 
 STRONGEST_IS_YEOM = {"attack": "strongest", "of": "yeom"}
 
@@ -152,7 +153,7 @@ def test_noise_that_is_known_by_its_risk_alone_is_called_by_it() -> None:
     assert "use target advantage ≤ 0.3 (VMF, RDP; a)." in decided(frame)[1]
     labels = {line[0] for table in tables.settings(answers(frame)) for line in table.rows}
     assert labels >= {"VMF, RDP, advantage ≤ 0.3", "VMF, RDP, advantage ≤ 0.2"}
-    assert any("right at advantage ≤ 0.3" in sentence for sentence in tables.verdicts(frame))
+    assert any("right at advantage ≤ 0.3" in sentence for sentence in verdicts(frame))
 
 
 def test_where_only_leaking_models_are_accurate_the_first_sentence_says_so() -> None:

@@ -27,6 +27,7 @@ from dp_leakage.report.groups import group_claims
 from dp_leakage.report.rebuilt import rebuilt_claims
 from dp_leakage.report.refuted import refuted_claims
 from dp_leakage.report.structure import structure_claims
+from dp_leakage.report.verdicts import verdicts
 from dp_leakage.report.words import claims_of
 
 TEMPLATE, SCRIPT = (Path(__file__).with_name(file) for file in ("template.html", "page.js"))
@@ -130,7 +131,7 @@ def render(context: ReportContext) -> str:
         exposed=[] if elsewhere else tables.members_exposed(context.metrics),
         rates=tables.learning_rates(context.metrics),
         tossed=tossed(context.metrics),
-        verdicts=[] if elsewhere else tables.verdicts(context.metrics),
+        verdicts=[] if elsewhere else verdicts(context.metrics),
         defenses=[] if elsewhere else tables.defenses(context.metrics),
     )
 

@@ -18,7 +18,6 @@ from dp_leakage.figures.numbers import (
     cell_budget,
     cell_label,
     cell_labels,
-    cell_words,
     count,
     fraction,
     interval,
@@ -32,9 +31,7 @@ from dp_leakage.privacy.defenses import CLAIMED
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.guarantees import rounded_up
-from dp_leakage.report.leak import leaks
 from dp_leakage.report.tuned import tuned_of
-from dp_leakage.report.words import reach_words
 
 RELATION = re.compile(r"\b(?:add_remove|replace_one|zero_out)\b")
 RANKED = ("non-members that look as much like members, or more", "named by the attack")
@@ -325,27 +322,3 @@ def _hides(mechanism: str) -> str:
     if mechanism not in FILES:
         return said
     return f"{said or 'Its author does not say what it hides.'} A plugin's ε rests on its author's word."
-
-
-def verdicts(metrics: pd.DataFrame) -> list[str]:
-    """One sentence per data set, model and defense: its accuracy, and what an attacker reaches there.
-
-    Of several budgets, it is about the one that keeps most accuracy.
-    """
-    frame = chosen(metrics, {})
-    leak = leaks(frame)
-    accuracy = frame[frame["metric"] == "test_accuracy"]
-    found = []
-    for heading, part in panels(accuracy) if len(accuracy) else []:
-        for series, rows in each_series(part):
-            for kind, own in rows.groupby(rows["defense"].str.contains("partition=random")):
-                row = own.loc[own["value"].idxmax()]
-                use = f"{100 * row['value']:.0f} % of new records right"
-                at = f" at {cell_words(row)}" if series.accountant else ""
-                label = look(series).label + (", random" if kind else "")
-                reached = leak.get(tuple(row[CELL]))
-                if reached is not None:
-                    judged = "" if reached.advantage.low > 0 else "; chance alone could explain the advantage"
-                    words = f"an attacker reaches {reach_words(reached)}{judged}"
-                    found.append(f"{heading} · {label}: {use}{at}; {words}.")
-    return found

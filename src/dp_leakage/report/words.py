@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from dp_leakage.figures.numbers import fraction, interval
+from dp_leakage.figures.numbers import fraction
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
-from dp_leakage.report.claims import Claim, Telling, percent
+from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.guarantees import SAYS_LITTLE, choice_words, proven_words, risk_words, rounded_up
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.tuned import more_tuning, tuned_words
@@ -497,42 +497,3 @@ def _strength(one: Setting, tell: Telling) -> str:
     if np.isfinite(one.row["noise_multiplier"]):
         return f", σ = {tell.plain('noise_multiplier', one.row['noise_multiplier'], **_where(one))}"
     return ""
-
-
-# ---------------------------------------------------------------------- shared with tables
-def reach_words(leak: Leak) -> str:
-    """``an advantage of 0.4 [0.3, 0.5] (ATTACK), and the attack that is strongest at 1 % FPR names 12 % […] …``."""
-    return f"an advantage of {interval(*leak.advantage)} ({by_words(leak)}){_named(leak)}"
-
-
-def _named(leak: Leak) -> str:
-    """Whom the attack names that is strongest at each rate, which need not be the one with the best advantage."""
-    if not leak.tprs:
-        return ""
-    if leak.tried == 1:
-        return f", and names {_at_rates(leak.tprs)}"
-    if len(leak.tprs) > 1:
-        return f", and the attack that is strongest at each rate names {_at_rates(leak.tprs)}"
-    ((fpr, tpr),) = leak.tprs.items()
-    return f", and the attack that is strongest at {_rate(fpr)} names {_of_members(tpr)}"
-
-
-def _at_rates(tprs: Mapping[float, Estimate]) -> str:
-    """``12 % […] of the members at 1 % FPR and 2 % […] at 0.1 % FPR``."""
-    (first, tpr), *others = tprs.items()
-    shares = [f"{_of_members(tpr)} at {_rate(first)}", *(f"{percent(tpr)} at {_rate(fpr)}" for fpr, tpr in others)]
-    return " and ".join(shares)
-
-
-def _of_members(tpr: Estimate) -> str:
-    return f"{percent(tpr)} of the members"
-
-
-def _rate(fpr: float) -> str:
-    return f"{100 * fpr:g} % FPR"
-
-
-def by_words(leak: Leak) -> str:
-    """The attack, the number of attacks tried, and its AUC."""
-    strongest = f", the strongest of {leak.tried} attacks" if leak.tried > 1 else ""
-    return f"{name(leak.attack)}{strongest}, AUC {fraction(leak.auc.value)}"

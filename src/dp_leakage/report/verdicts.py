@@ -1,0 +1,75 @@
+"""Each defense in a sentence: the sentences of that part of the page, which are not in ``claims.json``."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from dp_leakage.figures.frames import chosen, each_series, panels
+from dp_leakage.figures.numbers import cell_words, fraction, interval
+from dp_leakage.figures.style import look, name
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rows import CELL
+from dp_leakage.report.claims import percent
+from dp_leakage.report.leak import Leak, leaks
+
+
+def verdicts(metrics: pd.DataFrame) -> list[str]:
+    """One sentence per data set, model and defense: its accuracy, and what an attacker reaches there.
+
+    Of several budgets, it is about the one that keeps most accuracy.
+    """
+    frame = chosen(metrics, {})
+    leak = leaks(frame)
+    accuracy = frame[frame["metric"] == "test_accuracy"]
+    found = []
+    for heading, part in panels(accuracy) if len(accuracy) else []:
+        for series, rows in each_series(part):
+            for kind, own in rows.groupby(rows["defense"].str.contains("partition=random")):
+                row = own.loc[own["value"].idxmax()]
+                use = f"{100 * row['value']:.0f} % of new records right"
+                at = f" at {cell_words(row)}" if series.accountant else ""
+                label = look(series).label + (", random" if kind else "")
+                reached = leak.get(tuple(row[CELL]))
+                if reached is not None:
+                    judged = "" if reached.advantage.low > 0 else "; chance alone could explain the advantage"
+                    words = f"an attacker reaches {reach_words(reached)}{judged}"
+                    found.append(f"{heading} · {label}: {use}{at}; {words}.")
+    return found
+
+
+def reach_words(leak: Leak) -> str:
+    """``an advantage of 0.4 [0.3, 0.5] (ATTACK), and the attack that is strongest at 1 % FPR names 12 % […] …``."""
+    return f"an advantage of {interval(*leak.advantage)} ({_by_words(leak)}){_named(leak)}"
+
+
+def _named(leak: Leak) -> str:
+    """Whom the attack names that is strongest at each rate, which need not be the one with the best advantage."""
+    if not leak.tprs:
+        return ""
+    if leak.tried == 1:
+        return f", and names {_at_rates(leak.tprs)}"
+    if len(leak.tprs) > 1:
+        return f", and the attack that is strongest at each rate names {_at_rates(leak.tprs)}"
+    ((fpr, tpr),) = leak.tprs.items()
+    return f", and the attack that is strongest at {_rate(fpr)} names {_of_members(tpr)}"
+
+
+def _at_rates(tprs: Mapping[float, Estimate]) -> str:
+    """``12 % […] of the members at 1 % FPR and 2 % […] at 0.1 % FPR``."""
+    (first, tpr), *others = tprs.items()
+    shares = [f"{_of_members(tpr)} at {_rate(first)}", *(f"{percent(tpr)} at {_rate(fpr)}" for fpr, tpr in others)]
+    return " and ".join(shares)
+
+
+def _of_members(tpr: Estimate) -> str:
+    return f"{percent(tpr)} of the members"
+
+
+def _rate(fpr: float) -> str:
+    return f"{100 * fpr:g} % FPR"
+
+
+def _by_words(leak: Leak) -> str:
+    """The attack, the number of attacks tried, and its AUC."""
+    strongest = f", the strongest of {leak.tried} attacks" if leak.tried > 1 else ""
+    return f"{name(leak.attack)}{strongest}, AUC {fraction(leak.auc.value)}"
