@@ -1,11 +1,15 @@
-"""What a failed submission leaves behind; `tests/common/test_interrupts.py` has Ctrl-C."""
+"""What a submission is told, and what a failed one leaves behind; `tests/common/test_interrupts.py` has Ctrl-C."""
 
 import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+
+from dp_leakage.common.identity import canonical, identity
+from dp_leakage.jobs.remote import tell_planned
 
 pytest.importorskip("snakemake_executor_plugin_slurm")
 # Two chains in one submission.
@@ -68,3 +72,36 @@ def test_a_failed_submission_keeps_old_files_and_the_next_run_makes_all_but_what
     assert [(tmp_path / f"{name}.txt").read_text() for name in NAMES] == [f"{first}\n", "1\n", "1\n"]
     planned = snakemake(2, "--dry-run --rerun-incomplete").stdout
     assert set(re.findall(r"^ *rule (\w+):", planned, re.MULTILINE)) == left
+
+
+def _job(**params):
+    return SimpleNamespace(params=params, is_group=lambda: False)
+
+
+def _group(*jobs):
+    return SimpleNamespace(jobs=jobs, is_group=lambda: True)
+
+
+SETTINGS = [{"study": "one", "share": 0.1}, {"study": "two", "path": "/home/ann/x.csv"}]
+ONE, TWO = (_job(settings=canonical(settings)) for settings in SETTINGS)
+FIRST, SECOND = map(identity, SETTINGS)
+
+
+@pytest.mark.parametrize("own", ["", "cd /there"])
+@pytest.mark.parametrize(
+    ("submission", "told"),
+    [(ONE, FIRST), (_group(ONE, TWO), f"{FIRST}:{SECOND}"), (_group(_job(settings="fast"), TWO, _job()), SECOND)],
+    ids=["a job", "a group", "beside jobs of another Snakefile"],
+)
+def test_a_submission_is_told_what_its_run_planned_beside_what_the_executor_says(submission, told, own):
+    executor = SimpleNamespace(get_job_exec_prefix=lambda job: own)
+    tell_planned(executor)
+    expected = f"export DP_LEAKAGE_PLANNED={told}"
+    assert executor.get_job_exec_prefix(submission) == (f"{own} && {expected}" if own else expected)
+
+
+@pytest.mark.parametrize("submission", [_job(settings=7.5j), _job(), _group()])
+def test_a_submission_without_steps_is_told_nothing(submission):
+    executor = SimpleNamespace(get_job_exec_prefix=lambda job: "")
+    tell_planned(executor)
+    assert executor.get_job_exec_prefix(submission) == ""

@@ -123,6 +123,24 @@ def test_on_a_drained_node_jobs_wait_with_a_reason_and_go_on_later(cluster, remo
     _same(remote, finished)
 
 
+def test_code_that_is_edited_while_a_job_waits_stops_it_and_leaves_no_result(cluster, remote):
+    code, data = remote.folder / "src/dp_leakage/data/projection.py", remote.results / "digits" / "data.npz"
+    run = str(data.relative_to(remote.folder)), *PROFILE, "--retries", "0"
+    before = code.read_text()
+    cluster.node("drain")
+    process = remote.started(*run)
+    wait_for(lambda: cluster.jobs("PD"))
+    code.write_text(f"{before}\n\nEDITED = 1\n")
+    cluster.node("resume")
+    text, _ = process.communicate(timeout=300)
+    assert process.returncode == 1, text
+    assert "error: the code or a setting of the step project was edited after its job was submitted" in text
+    assert not data.exists()
+    code.write_text(before)
+    remote.snakemake(*run)
+    assert data.exists()
+
+
 def _finishes(remote, finished) -> None:
     """A second run ends with the local run's bytes and leaves every file of a finished step as it was."""
     there = _inodes(remote)

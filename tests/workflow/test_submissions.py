@@ -11,9 +11,10 @@ from collections import Counter
 import pytest
 
 PROFILE = ("--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "1")
-# Notes its own call. A submission "runs" at once where FINISHED says what it would have made.
+# Notes its own call. A submission "runs" at once where FINISHED says what it would have made, and really runs where
+# BEFORE says what is done before it begins.
 STAND_IN = """#!{python}
-import json, os, shutil, sys
+import json, os, shutil, subprocess, sys
 from pathlib import Path
 
 name, calls = Path(sys.argv[0]).name, Path({calls!r})
@@ -25,7 +26,19 @@ if name == "sbatch":
         shutil.copytree(os.environ["FINISHED"], {results!r}, dirs_exist_ok=True)
         for folder in Path({results!r}).glob("data/*"):
             (folder / "prepared.npz").touch()  # a temporary file, which a finished study has no more
+    if "BEFORE" in os.environ:
+        subprocess.run([sys.executable, "-c", os.environ["BEFORE"]], check=True)
+        wrapped = sys.argv[-1].removeprefix("--wrap=")
+        with open("slurm.log", "a") as log:
+            failed = subprocess.run(wrapped, shell=True, stdout=log, stderr=log).returncode
+        calls.with_name("ended").write_text("FAILED" if failed else "COMPLETED")
     print(number)
+elif name == "srun":
+    command = sys.argv[sys.argv.index("-m") - 1:]
+    os.execvp(command[0], command)
+elif name == "squeue" and "BEFORE" in os.environ:
+    state = calls.with_name("ended").read_text()
+    print("\\n".join(f"{{job}}|{{state}}" for job in range(1, number)))
 elif name == "squeue":
     state = "COMPLETED" if os.environ["FINISHED"] else "RUNNING"
     print("\\n".join(f"{{job}}|{{state}}" for job in range(1, number)))
@@ -41,7 +54,7 @@ class Cluster:
         self.calls = folder / "calls"
         folder.mkdir()
         # The last three know nothing: no account is checked. All are there, whatever of SLURM is on this machine.
-        for name in ("sbatch", "squeue", "scancel", "scontrol", "sacct", "sacctmgr", "sshare"):
+        for name in ("sbatch", "srun", "squeue", "scancel", "scontrol", "sacct", "sacctmgr", "sshare"):
             program = folder / name
             program.write_text(STAND_IN.format(python=sys.executable, calls=str(self.calls), results=str(results)))
             program.chmod(0o755)
@@ -110,6 +123,36 @@ def test_forty_cells_go_together_so_that_a_grid_of_3000_is_75_submissions(cluste
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60 + cells)
     assert cluster.submissions() == Counter(cell=cells // 40)
+
+
+@pytest.mark.parametrize(
+    ("file", "edit"),
+    [
+        ("src/dp_leakage/data/projection.py", ("import numpy", "EDITED = 1\nimport numpy")),
+        ("workflow/studies/quickstart.yaml", ("components: 30", "components: 20")),
+    ],
+    ids=["code", "setting"],
+)
+def test_an_edit_after_a_submission_leaves_nothing_under_the_identity_of_what_was_there_before(
+    cluster, unrun, monkeypatch, file, edit
+):
+    """A job on a cluster plans anew. Otherwise an edit that is taken back leaves what no code or study has made."""
+    monkeypatch.setenv("FINISHED", "")
+    path, data = unrun.folder / file, unrun.results / "digits" / "data.npz"
+    run = str(data.relative_to(unrun.folder)), *PROFILE, "--retries", "0"
+    before = path.read_text()
+    unrun.edit(file, *edit)
+    edited = path.read_text()
+    path.write_text(before)
+    monkeypatch.setenv("BEFORE", f"from pathlib import Path; Path({file!r}).write_text({edited!r})")
+    unrun.snakemake(*run, check=False)
+    said = (unrun.folder / "logs" / "quickstart-smoke" / "digits" / "project_pca.log").read_text()
+    assert "error: the code or a setting of the step project was edited after its job was submitted; run the" in said
+    assert not data.exists()
+    path.write_text(before)
+    monkeypatch.setenv("BEFORE", "")
+    unrun.snakemake(*run)
+    assert data.exists()
 
 
 def test_ctrl_c_cancels_a_runs_submissions_by_name_and_ends_it(cluster, unrun, monkeypatch):

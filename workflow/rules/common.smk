@@ -14,7 +14,7 @@ from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.paths import is_plain, user_path
-from dp_leakage.jobs import CODE, RUN
+from dp_leakage.jobs import CODE, PLANNED, RUN
 from dp_leakage.jobs.dry import spare
 from dp_leakage.jobs.remote import take_over
 from dp_leakage.jobs.start import start
@@ -53,6 +53,7 @@ IN_STORAGE = workflow.storage_settings.default_storage_provider is not None
 # What the jobs are told of the user's files.
 if workflow.is_main_process:
     os.environ[CONTENTS] = "{}"
+    os.environ.pop(PLANNED, None)  # of a run that this one is a job of
 
 
 envvars:

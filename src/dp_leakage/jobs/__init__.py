@@ -8,5 +8,6 @@ benchmark files measure the fork (``benchmark``). Without a server, a step runs 
 VARIABLE = "DP_LEAKAGE_JOBS"  # environment variable with the folder of the server's socket
 RUN = "DP_LEAKAGE_RUN"  # environment variable with the process id of the run
 CODE = "DP_LEAKAGE_CODE"  # environment variable with the file of what the run knows of the code (`fingerprint.keep_in`)
+PLANNED = "DP_LEAKAGE_PLANNED"  # environment variable of a cluster's job: what its run planned (`remote.tell_planned`)
 
 served = False  # whether this process is a fork of the server, which has found the package's code to be the run's

@@ -1,4 +1,8 @@
-"""What a run does on a cluster when it is stopped, and when a submission fails (Snakemake 9.27, SLURM plugin 2.8).
+"""What a run does on a cluster when it submits, when it is stopped, and when a submission fails (Snakemake 9.27, SLURM
+plugin 2.8).
+
+A submission plans anew where it runs, with the code and the study as they are by then, while Snakemake notes its files
+as made by what this run planned. So each is told what that was, and its steps refuse anything else.
 
 Ctrl-C: Snakemake ends within seconds and cancels every job of the run. Without this module, it would wait for the
 thread that asks for the jobs' states, which sleeps between two questions: 40 s, and 10 s more after each one without
@@ -9,24 +13,33 @@ its files as made by this run, also those of an earlier run that it never came t
 """
 
 import asyncio
+import json
 import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from operator import attrgetter
 from types import MethodType
 from typing import Any
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import identity
+from dp_leakage.jobs import PLANNED
 
 # What is replaced here: not all of it is documented, so another Snakemake or plugin may lack it.
-REPLACED = ("persistence.started", "scheduler._executor.sleep", "scheduler._executor.cancel_jobs")
+REPLACED = (
+    "persistence.started",
+    "scheduler._executor.sleep",
+    "scheduler._executor.cancel_jobs",
+    "scheduler._executor.get_job_exec_prefix",
+)
 LOOK = 0.5  # seconds
 
 
 def take_over(workflow: Any) -> None:
-    """Both of the following, for a run whose submissions begin now. Raises UserError if this Snakemake lacks a part."""
+    """All of the following, for a run whose submissions begin now. Raises UserError if this Snakemake lacks a part."""
     for name in REPLACED:
         try:
             attrgetter(name)(workflow)
@@ -35,8 +48,32 @@ def take_over(workflow: Any) -> None:
                 f"Snakemake {version('snakemake')} has no `workflow.{name}`, which runs on a cluster need: install the "
                 "version that envs/constraints.txt names, or run without a cluster"
             ) from None
+    tell_planned(workflow.scheduler._executor)
     end_soon(workflow.scheduler._executor)
     keep_records(workflow.persistence)
+
+
+def tell_planned(executor: Any) -> None:
+    """Makes an executor tell each submission the identities under which this run planned the results of its steps.
+
+    It goes with the submission's own command, which any cluster and any storage hands on.
+    """
+    prefix = executor.get_job_exec_prefix
+
+    def with_planned(own: Any, submission: Any) -> str:
+        jobs = submission.jobs if submission.is_group() else [submission]
+        planned = [name for job in jobs for name in _identities(job)]
+        told = f"export {PLANNED}={':'.join(planned)}" if planned else ""
+        return " && ".join(filter(None, (prefix(submission), told)))
+
+    executor.get_job_exec_prefix = MethodType(with_planned, executor)
+
+
+def _identities(job: Any) -> list[str]:
+    """The identity of the settings of a step's job; none of another Snakefile's job, whose params may be anything."""
+    with suppress(TypeError, ValueError):
+        return [identity(json.loads(job.params.get("settings")))]
+    return []
 
 
 def end_soon(executor: Any) -> None:

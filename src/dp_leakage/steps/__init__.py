@@ -29,7 +29,7 @@ from dp_leakage.provenance.fingerprint import is_unchanged
 
 Json = dict[str, Any]
 log = logging.getLogger("dp_leakage")
-AGAIN = "run the same command again, which plans with the code as it is now: what is finished stays"
+AGAIN = "run the same command again, which plans with what is there now: what is finished stays"
 # What to do where memory does not suffice.
 ON_MACHINE = "give the job more (mem_mb) or run fewer at a time"
 ON_DEVICE = "let one job at a time use the GPU (--resources gpu=1), or set device: cpu in config.yaml"
@@ -67,7 +67,7 @@ def run(
     settings = arguments.pop("settings")
     try:
         plugins.load(filter(None, os.environ.get(plugins.ENVIRONMENT, "").split(os.pathsep)))
-        _refuse_edited(settings, os.environ.get(jobs.CODE))
+        _refuse_edited(settings, os.environ.get(jobs.CODE), os.environ.get(jobs.PLANNED))
         step(settings, **arguments)
     except UserError as error:
         log.error("error: %s", error)
@@ -80,15 +80,19 @@ def run(
         sys.exit(1)
 
 
-def _refuse_edited(settings: Json, known: str | None) -> None:
-    """Raises UserError if the step's code is not what its run planned with: the results would be kept as the other's.
+def _refuse_edited(settings: Json, known: str | None, planned: str | None) -> None:
+    """Raises UserError if the step is not what its run planned: the results would be kept as those of the other.
 
     Args:
         settings: with the fingerprint that the run took, where the step has one.
         known: the file of what the run knows of the code; None if no run started this step.
+        planned: identities of all that its submission to a cluster was planned for; None if it has no such.
     """
+    step = Path(sys.argv[0]).stem
+    if planned and identity(settings) not in planned.split(":"):
+        raise UserError(f"the code or a setting of the step {step} was edited after its job was submitted; {AGAIN}")
     if known and not is_unchanged(settings.get("code", ""), Path(known), jobs.served):
-        raise UserError(f"the code of the step {Path(sys.argv[0]).stem} was edited while this run was on; {AGAIN}")
+        raise UserError(f"the code of the step {step} was edited while this run was on; {AGAIN}")
 
 
 def provenance(settings: Json, **more: Any) -> Json:
