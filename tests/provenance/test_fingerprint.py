@@ -191,12 +191,53 @@ def test_a_fingerprint_is_known_to_another_version_of_python_and_after_a_run_bes
     fp.keep_in(kept)
     beside = fp._Kept(kept)  # planned at the same time, and saved later
     planned = _fingerprint()
-    beside.taken, beside.grown = {"0" * 16: [[], [], []]}, True
+    beside.recipes, beside.grown = {"0" * 16: [[[], [], []]]}, True
     beside.save()
     monkeypatch.setattr(fp.sys, "version", "3.99")
     assert _still(planned, kept)
     (package / "leaf.py").write_text("VALUE = 2\n")
     assert not _still(planned, kept)
+
+
+@pytest.fixture
+def twins(tmp_path_factory):
+    """Two files of the user's with the same name and content."""
+    files = [tmp_path_factory.mktemp(study) / "mine.py" for study in ("one", "two")]
+    for file in files:
+        file.write_text("A = 1\n")
+    return files
+
+
+@pytest.mark.parametrize("edited", [0, 1])
+@pytest.mark.parametrize("together", [True, False], ids=["one run", "a run beside"])
+def test_an_edit_to_either_of_two_files_of_one_name_and_content_is_found(
+    package, tmp_path_factory, twins, edited, together
+):
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    fp.keep_in(kept)
+    beside = fp._Kept(kept)  # begins now, before the file knows anything
+    planned = _fingerprint(extra_files=[twins[0]])
+    if not together:
+        fp._kept = beside
+    assert _fingerprint(extra_files=[twins[1]]) == planned
+    assert _still(planned, kept)
+    twins[edited].write_text("A = 2\n")
+    assert not _still(planned, kept)
+
+
+@pytest.mark.parametrize("content", ["A = 2\n", "A =\n", None], ids=["edited", "no Python", "gone"])
+def test_a_run_that_plans_with_one_of_two_such_files_does_not_ask_for_the_other_as_it_was(
+    package, tmp_path_factory, twins, content
+):
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    fp.keep_in(kept)
+    planned = {_fingerprint(extra_files=[file]) for file in twins}
+    twins[0].unlink() if content is None else twins[0].write_text(content)
+    _forget()
+    assert {_next_process(kept, extra_files=[twins[1]])} == planned
+    assert _still(*planned, kept)
+    twins[1].write_text("A = 3\n")
+    assert not _still(*planned, kept)
 
 
 def test_where_nothing_is_known_of_a_fingerprint_the_code_counts_as_current(package, tmp_path_factory):

@@ -32,6 +32,7 @@ MOST = 3000  # files and fingerprints that are kept; the package has a tenth of 
 INSTALLED = {"site-packages", "dist-packages"}  # folders whose files are not the user's own
 Named = tuple[str, Path]
 Import = tuple[int, str, list[str]]  # level (-1: no `from`), module, names
+Recipe = list[list[str]]  # modules, excluded modules, extra files
 
 
 class _Kept:
@@ -39,7 +40,8 @@ class _Kept:
 
     Attributes:
         found: what the parser found: digest of a file's bytes → [imports, digest of its code].
-        taken: what fingerprints were taken of: fingerprint → [modules, excluded modules, extra files].
+        recipes: what fingerprints were taken of: fingerprint → each `Recipe` for it. There are several where files of
+            the user's have the same name and content.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -49,13 +51,22 @@ class _Kept:
         read = self._read()
         fits = read["made_by"] == self.made_by and len(read["found"]) < MOST
         self.found: dict[str, Any] = read["found"] if fits else {}
-        self.taken: dict[str, Any] = read["taken"]
+        self.recipes: dict[str, list[Recipe]] = read["recipes"]
 
     def _read(self) -> dict[str, Any]:
         with suppress(OSError, ValueError, TypeError, KeyError):  # absent, or cut by a full disk: parsed again
             read = json.loads(self.file.read_bytes()) if self.file else {}
-            return {"made_by": read["made_by"], "found": dict(read["found"]), "taken": dict(read["taken"])}
-        return {"made_by": None, "found": {}, "taken": {}}
+            return {"made_by": read["made_by"], "found": dict(read["found"]), "recipes": dict(read["recipes"])}
+        return {"made_by": None, "found": {}, "recipes": {}}
+
+    def note(self, fingerprint: str, recipe: Recipe) -> None:
+        """Adds what a fingerprint was taken of. What gives another one by now is no concern of who plans now."""
+        known = self.recipes.get(fingerprint, [])
+        now = [other for other in known if other == recipe or _gives_still(other, fingerprint)]
+        now += [] if recipe in now else [recipe]
+        if now != known:
+            self.recipes[fingerprint] = now
+            self.grown = True
 
     def save(self) -> None:
         """Replaces the file as a whole, so that runs side by side may each do so; what the last one parsed stays."""
@@ -64,10 +75,28 @@ class _Kept:
         self.grown = False
         written = self.file.with_name(f".{self.file.name}.{os.getpid()}")
         with suppress(OSError):  # a folder that cannot be written costs the time again, nothing else
-            taken = self._read()["taken"] | self.taken  # also of a run beside this one
-            kept = {"made_by": self.made_by, "found": self.found, "taken": dict([*taken.items()][-MOST:])}
+            recipes = _united(self._read()["recipes"], self.recipes)  # also of a run beside this one
+            kept = {"made_by": self.made_by, "found": self.found, "recipes": dict([*recipes.items()][-MOST:])}
             written.write_text(json.dumps(kept), encoding="utf-8")
             written.replace(self.file)
+
+
+def _united(beside: dict[str, list[Recipe]], own: dict[str, list[Recipe]]) -> dict[str, list[Recipe]]:
+    """All recipes, without those of others that give another fingerprint by now."""
+    return beside | {
+        fingerprint: [
+            *(one for one in beside.get(fingerprint, []) if one not in recipes and _gives_still(one, fingerprint)),
+            *recipes,
+        ]
+        for fingerprint, recipes in own.items()
+    }
+
+
+def _gives_still(recipe: Recipe, fingerprint: str) -> bool:
+    """Whether the fingerprint is that of its recipe by now. Files that are gone, or no Python by now, give none."""
+    with suppress(OSError, UserError):
+        return _fingerprint(*recipe) == fingerprint
+    return False
 
 
 def _digest(content: bytes) -> str:
@@ -101,17 +130,17 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
         FileNotFoundError: no such module.
         UserError: a file of the user's is no Python.
     """
-    taken = [list(modules), list(exclude), [str(path) for path in extra_files]]
-    fingerprint = _fingerprint(*taken)
-    if _kept.taken.get(fingerprint) != taken:
-        _kept.taken[fingerprint] = taken
-        _kept.grown = True
+    recipe = [list(modules), list(exclude), [str(path) for path in extra_files]]
+    fingerprint = _fingerprint(*recipe)
+    _kept.note(fingerprint, recipe)
     _kept.save()
     return fingerprint
 
 
 def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> bool:
     """Whether the code is still the one of which another process took this fingerprint.
+
+    Of files with the same name and content, an edit of one counts for all: the fingerprint does not say whose it is.
 
     Args:
         fingerprint: what `code_fingerprint` returned there.
@@ -124,11 +153,9 @@ def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> b
     """
     global _kept
     _kept = _Kept(file)
-    taken = _kept.taken.get(fingerprint)
-    if taken is None or (code_is_known and not taken[2]):
-        return True
+    recipes = [recipe for recipe in _kept.recipes.get(fingerprint, []) if recipe[2] or not code_is_known]
     with suppress(FileNotFoundError):
-        return _fingerprint(*taken) == fingerprint
+        return all(_fingerprint(*recipe) == fingerprint for recipe in recipes)
     return False
 
 
