@@ -40,6 +40,7 @@ STUDIES = {
     "unknown nested key": {"training": {"epoch": 3}},
     "text for a number": {"delta": "1e-5"},
     "wrong type": {"repeats": "three"},
+    "number in quotes": {"repeats": "3"},
     "model with a name that is no part of a path": {"models": {"a/b": {"architecture": {"name": "mlp"}}}},
     "data set with a name in capital letters": {"datasets": {"Müller": {"source": "digits"}}},
     "figure with a blank in its name": {"figures": {"fig pareto": {"kind": "pareto", "title": "A"}}},

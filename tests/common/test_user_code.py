@@ -1,7 +1,9 @@
 """What a user's code says and does is checked: a lie about privacy is refused, a failure is one sentence."""
 
+import os
 import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -532,3 +534,20 @@ def test_batches_of_ones_own_are_positions_of_records_each_once(plug, body, sent
     plug(text + "def epsilon(noise_multiplier, case):\n    return 1 / noise_multiplier\n")
     with pytest.raises(UserError, match=sentence):
         _own_batches("plug", 6, 3, 2, torch.Generator())
+
+
+def test_the_working_folder_is_as_before_whatever_the_users_code_does(tmp_path, monkeypatch):
+    """Results lie in paths that begin from it."""
+    monkeypatch.chdir(tmp_path)
+    with user_code.blamed("plugin mine", None):
+        os.chdir("/")
+    assert Path.cwd() == tmp_path
+
+    def fails() -> None:
+        with user_code.blamed("plugin mine", None):
+            os.chdir("/")
+            raise ValueError("no")
+
+    with pytest.raises(UserError, match="plugin mine: ValueError: no"):
+        fails()
+    assert Path.cwd() == tmp_path

@@ -214,4 +214,4 @@ def test_a_library_that_claims_more_than_it_does_is_found_out(whole):
     whole.snakemake("lying", "--cores", "1")
     report = (whole.folder / "results" / "lying" / "report.html").read_text()
     assert 'class="alarm"' in report
-    assert re.search(r"claimed-eps=0\.1: an attack proves ε ≥ [0-9.]+.*than the 0\.[12] that liars claims", report)
+    assert re.search(r"claimed-eps=0\.1: an attack shows ε ≥ [0-9.]+.*than the 0\.[12] that liars claims", report)

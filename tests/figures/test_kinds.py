@@ -543,7 +543,11 @@ def test_training_curves_of_all_panels_lie_inside_the_axes_that_they_share(histo
 
 def test_a_bound_above_what_was_spent_is_counted_and_no_other(drawn: dict, audited: pd.DataFrame) -> None:
     figure, rows = drawn["claimed and measured"]
-    assert "None exceeds what was spent." in " ".join(figure.get_supxlabel().split())
+    told = " ".join(figure.get_supxlabel().split())
+    assert "None exceeds what was spent, which for 6 of 54 is not known for these neighbors." in told
+    known = audited[(audited["metric"] != "epsilon_spent")]
+    figure, _ = draw("claimed_measured", known, {})
+    assert "is known of none for these neighbors, so none can be compared" in " ".join(figure.get_supxlabel().split())
     broken = audited.copy()
     where = (broken["metric"] == "epsilon_lower_bound") & (broken["defense"] == "gaussian-rdp-eps=1")
     broken.loc[where, "value"] = 9.0

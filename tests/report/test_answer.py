@@ -104,9 +104,9 @@ def test_it_recommends_what_keeps_the_accuracy_and_protects_with_both_intervals(
     assert [(one.model, one.defense) for one in answer.told] == [("a", "gaussian-zcdp-eps=1000")]
     assert answer.kind == "both"
     assert told == (
-        "On d, use ε = 1000 (DP-SGD, zCDP; a). It keeps the accuracy loss within 10 % and the strongest attack's "
-        "advantage within 0.2. Nothing is proven of attacks that were not tried. Of 6 private settings tried, it is "
-        "the best protected of those shown to do both."
+        "On d, use ε = 1000 (DP-SGD, zCDP; a). With 95 % confidence it keeps the accuracy loss within 10 % and the "
+        "strongest attack's advantage within 0.2. Nothing is proven of attacks that were not tried. Of 6 private "
+        "settings tried, it is the only one shown to do both."
     )
 
 
@@ -130,7 +130,7 @@ def test_an_epsilon_that_does_not_hold_of_the_training_is_not_the_one_that_is_re
     hypothetical = claimed[-1] | {"accounted_by": "rdp", "valid": False, "sampling": "hypothetical_poisson"}
     rows = [*cell("a", "", 0, *BEST), *claimed, hypothetical | {"value": 0.9}]
     answer, told = decided(pd.DataFrame(rows))
-    assert told.startswith("On d, use ε = 6.65 (claimed as 1; DP-SGD, RDP; a). It keeps")
+    assert told.startswith("On d, use ε = 6.65 (claimed as 1; DP-SGD, RDP; a). With 95 % confidence it keeps")
     number = next(one for one in claims_of([answer], {})[0].numbers if one.estimates == "epsilon_spent")
     assert (number.value, number.qualifiers["neighbors"]) == (6.65, "zero_out")
 
@@ -165,8 +165,8 @@ def test_where_only_leaking_models_are_accurate_the_first_sentence_says_so() -> 
     assert told == (
         "On d, no budget tried gives both accuracy (loss within 10 %) and protection (advantage within "
         "0.2). ε = 50 (DP-SGD, RDP; a) keeps accuracy but leaks: it loses no accuracy as measured, and the strongest "
-        "attack's advantage is 0.646. ε = 1 (DP-SGD, RDP; a) protects, but loses 50.0 % of the best undefended "
-        "accuracy."
+        "attack's advantage is 0.646. ε = 1 (DP-SGD, RDP; a) protects against the attacks tried, but loses 50.0 % of "
+        "the best undefended accuracy. Nothing is proven of attacks that were not tried."
     )
 
 
@@ -227,7 +227,7 @@ def test_epsilon_ranks_nothing_where_less_is_proven_for_other_neighbors() -> Non
         rows += [rows[0] | {"metric": m, "value": v, "low": v, "high": v} | said for m, said, v in proved]
     answer, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *poisson, *wor]))
     assert answer.told[0].defense == "gaussian-zcdp-eps=2"
-    assert "it is the best protected of those shown to do both." in told
+    assert "it is the one with the smallest proven limit of those shown to do both." in told
 
 
 def test_a_loss_whose_interval_holds_the_limit_is_undecided_not_too_large(frame: pd.DataFrame) -> None:
@@ -318,6 +318,38 @@ def test_an_attack_that_surely_names_more_members_than_is_proven_breaks_the_clai
     assert "(with 95 % confidence for all 8 numbers at once that are compared with such a limit)" in said
 
 
+def test_an_epsilon_that_holds_for_other_neighbors_than_those_that_are_attacked_is_named_with_its_own() -> None:
+    spent = {"metric": "epsilon_spent", "accounted_by": "gdp", "valid": True, "sampling": "as_trained", "attack": ""}
+    proof = {"metric": "advantage_proven", "attack": "", "of": "", "source": "gaussian", "neighbors": "replace_one"}
+    rows = cell("a", "rdp", 2, (0.05, 0.04, 0.06), (0.05, 0.03, 0.07))
+    both = [rows[-1] | spent | {"neighbors": to} | dict.fromkeys(("value", "low", "high"), value)
+            for to, value in (("zero_out", 1.95), ("replace_one", 3.9))]  # fmt: skip
+    limits = [rows[-1] | proof | {"metric": what} | dict.fromkeys(("value", "low", "high"), value)
+              for what, value in (("advantage_proven", 0.09), ("mu", 0.2))]  # fmt: skip
+    _, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *rows, *both, *limits]))
+    assert told.startswith("On d, use ε = 2 (zero-out; DP-SGD, RDP; a). With 95 % confidence")
+    _, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *rows, both[0], *limits]))
+    assert told.startswith("On d, use ε = 2 (DP-SGD, RDP; a). ")
+
+
+def test_without_an_undefended_model_nothing_else_is_said_to_decide_the_loss() -> None:
+    cells = [cell("a", "rdp", epsilon, (0.05, 0.04, 0.06), (0.0, -0.01, 0.01), 0.9) for epsilon in (1, 2)]
+    rows = [row for rows in cells for row in rows if row["metric"] != "accuracy_loss"]
+    (found,) = answers(pd.DataFrame(rows))
+    told = {claim.kind: claim.words for claim in claims_of([found], {})}
+    assert "Only an undefended model could decide it" in told["answer"]
+    assert told["choice"].startswith("The large intervals above hold for all 2 private settings at once")
+
+
+def test_defenses_without_privacy_are_told_also_where_there_is_no_other() -> None:
+    dropout = [row | {"defense": "dropout", "mechanism": "dropout"} for row in cell("a", "", 0, *BEST)]
+    (found,) = answers(pd.DataFrame([*cell("a", "", 0, *BEST), *dropout]))
+    told = {claim.kind: claim.words for claim in claims_of([found], {})}
+    assert found.kind == "untried"
+    assert "has an advantage of" in told["answer"]
+    assert told["unproven"].startswith("Defenses without differential privacy give no guarantee. Measured advantage: ")
+
+
 @pytest.mark.parametrize(("partition", "clustered"), [("", True), ("-partition=random", False)])
 def test_subclasses_that_k_means_found_are_outside_the_answer_that_names_them(partition: str, clustered: bool) -> None:
     named = {"mechanism": "subclass", "unit": "subclass", "defense": f"subclass-k_sub=5{partition}-rdp-eps=1"}
@@ -400,7 +432,7 @@ def test_a_setting_that_a_proof_protects_is_not_passed_over_for_what_was_measure
     rows = [*cell("a", "", 0, *BEST), *cell("b", "", 0, *BEST), *useless, *good]
     answer, told = decided(pd.DataFrame(rows), advantage=0.1)
     assert [one.model for one in answer.told] == ["b"]
-    assert told.endswith("More records, repeats or attacks could decide it.")
+    assert told.endswith("More records, repeats or attacks could decide.")
 
 
 def test_of_settings_whose_proof_is_the_same_the_most_accurate_is_said_to_be_that() -> None:
@@ -482,7 +514,7 @@ def protecting(leak: tuple | None, limit: float | None, refuted: bool) -> pd.Dat
 
 MEASURED = {"none": None, "within": (0.01, -0.02, 0.03), "open": (0.2, 0.1, 0.3), "above": (0.5, 0.48, 0.52)}
 SAYS = {  # of the only private setting: what the table says, and the sentences that decide
-    "yes": ["use ε = 10"],
+    "yes (attacks tried)": ["use ε = 10"],
     "yes (proven)": ["use ε = 10", "any attacker's advantage within 0.2"],
     "undecided": ["ε = 10 (DP-SGD, RDP; a) may:"],
     "not proven": ["keeps accuracy, but is not proven to protect:", "No setting is proven to protect."],
@@ -514,7 +546,7 @@ def test_the_table_says_of_protection_what_the_answer_says(
     elif risk == "proven":
         expected = "not proven"
     else:
-        expected = "yes" if measured == "within" and aware else "undecided"
+        expected = "yes (attacks tried)" if measured == "within" and aware else "undecided"
     assert shown == expected
     (decision,) = [claim.words for claim in claims_of(found, {}, aware) if claim.kind == "answer"]
     assert all(words in decision for words in SAYS[shown])
@@ -620,7 +652,7 @@ def test_it_works_without_spent_budgets_attacks_or_private_cells(frame: pd.DataF
     assert "no membership attack was run on it" in told
     answer, told = decided(frame[frame["accountant"] == ""])
     assert "the study has no private model with a known ε, so no budget is recommended. On a (no defense), the" in told
-    assert "advantage is 0.400" in told
+    assert "has an advantage of 0.400 [0.350, 0.450]" in told
 
 
 def test_a_cell_whose_epsilon_is_not_known_is_never_recommended(frame: pd.DataFrame) -> None:

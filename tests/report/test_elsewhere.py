@@ -82,7 +82,7 @@ def test_whether_a_leak_is_told_apart_from_none_is_said(plain):
     flat = frame.assign(low=np.where(frame["metric"] == "reached_advantage", -0.1, 0.0))
     flat.loc[flat["metric"] == "reached_tpr", "value"] = 0.01
     words = answer(replace(plain, metrics=flat)).words
-    assert "no attack tried tells this model's members from non-members" in words
+    assert "no attack tried is shown to tell this model's members from non-members" in words
     assert "chance alone could explain" in words
 
 

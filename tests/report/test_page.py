@@ -38,6 +38,7 @@ def broken_claims(metrics: pd.DataFrame) -> list[str]:
     return [claim.words for claim in refuted_claims(metrics)]
 
 
+SURE = "(with 95 % confidence for all bounds of the study at once)"
 VOID = {"meta", "link", "img", "br", "input"}
 
 
@@ -245,10 +246,10 @@ def test_a_lower_bound_above_the_spent_epsilon_is_shown_in_red(context: ReportCo
     assert broken_claims(pd.concat([context.metrics, low])) == []
     broken = pd.concat([context.metrics, high])
     assert broken_claims(broken) == [
-        "digits · MLP · gaussian-rdp-eps=1: an attack proves ε ≥ 1.9; the accounting allows 1.6."
+        f"digits · MLP · gaussian-rdp-eps=1: an attack shows ε ≥ 1.9 {SURE}; the accounting allows 1.6."
     ]
     (close,) = broken_claims(pd.concat([context.metrics, low.assign(value=1.60049)]))
-    assert close.endswith("an attack proves ε ≥ 1.6004; the accounting allows 1.6.")  # both were 1.6
+    assert close.endswith(f"an attack shows ε ≥ 1.6004 {SURE}; the accounting allows 1.6.")  # both were 1.6
     assert broken_claims(pd.concat([context.metrics, high.assign(neighbors="presence")])) == []  # 1.6 is known
     # An attack that replaces a record is judged by the ε for that, here 1.6.
     assert broken_claims(pd.concat([context.metrics, low.assign(neighbors="replace_one")])) == []
@@ -289,7 +290,7 @@ def test_a_refuted_setting_is_not_recommended_and_all_that_is_told_says_so(conte
     assert [model, defense] not in [list(cell) for cell in cells]
     alarm, *others = headlines(content)
     assert alarm.startswith("A privacy claim is broken: digits · ")
-    assert f" · {defense}: an attack proves ε ≥ 1e+06; the accounting allows " in alarm
+    assert f" · {defense}: an attack shows ε ≥ 1e+06 {SURE}; the accounting allows " in alarm
     assert not any("broken" in words for words in others)
     page = Page(render(replace(context, metrics=pd.concat([context.metrics, bound])))).text
     assert "claim refuted" in page
@@ -313,7 +314,8 @@ def test_the_alarm_is_raised_where_epsilon_is_known_for_a_presence_alone(context
 
     assert broken_claims(proved(1.9, 0.94)) == []
     assert broken_claims(proved(2.92, 1.45)) == [
-        "digits · MLP · gaussian-naive-eps=1: an attack proves ε ≥ 1.45 for zero-out neighbors; the accounting allows "
+        f"digits · MLP · gaussian-naive-eps=1: an attack shows ε ≥ 1.45 for zero-out neighbors {SURE}; the accounting "
+        "allows "
         "1."
     ]
     figure, rows = draw("claimed_measured", proved(2.92, 1.45), {})
@@ -336,9 +338,10 @@ def test_a_claim_of_another_library_that_an_attack_contradicts_is_shown_in_red(c
         return pd.concat([frame[~of], cell, *rows])
 
     assert broken_claims(proved(presence=0.9, replace_one=1.9)) == []
-    alarm = "digits · MLP · gaussian-rdp-eps=1: an attack proves ε ≥ 1.2, more than the 1 that InterpretML claims."
+    told = "digits · MLP · gaussian-rdp-eps=1: an attack shows ε ≥ 1.2"
+    alarm = f"{told} {SURE}, more than the 1 that InterpretML claims."
     assert broken_claims(proved(presence=1.2)) == broken_claims(proved(add_remove=1.2)) == [alarm]
-    exchanged = alarm.replace("1.2,", "2.4 for replace-one neighbors,").replace(
+    exchanged = alarm.replace("1.2 (", "2.4 for replace-one neighbors (").replace(
         "the 1 that InterpretML claims", "the 2 that follows from InterpretML's claim of ε = 1"
     )
     assert broken_claims(proved(presence=1.2, replace_one=2.4)) == [exchanged, alarm]

@@ -66,6 +66,7 @@ def test_data_prepared_from_another_content_are_refused_where_snakemakes_records
             "only_datasets=[digit]",
             "key 'only_datasets' has 'digit', but no study has this data set; did you mean 'digits'",
         ),
+        ("only_datasets=[mnist]", "key 'only_datasets' is [mnist], none of study quickstart; valid: digits"),
         ("device=gpu", "error: command line: key 'device' is 'gpu'"),
     ],
 )

@@ -192,7 +192,7 @@ def test_the_page_says_that_it_counts_people(ran):
     (words,) = [claim["words"] for claim in claims if claim["kind"] == "persons"]
     assert "each of 80 in or out of a training" in words
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "On visits, people are protected and attacked" in page
+    assert "On visits, people are attacked, each with all records" in page
     assert "guesses for each person whether the model was trained on their records" in page
 
 

@@ -117,5 +117,5 @@ def test_the_table_and_the_page_speak_of_persons(ran):
     told = table[~table["metric"].isin(["reached_tpr", "record_tpr"])]  # 60 others are too few for 1 % of them
     assert told[["measured", "low", "high"]].notna().all(axis=None)
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "people are protected and attacked, each with all records: the same 60 are in each training" in page
+    assert "people are attacked, each with all records: the same 60 are in each training" in page
     assert "a coin puts" not in page

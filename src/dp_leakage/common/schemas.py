@@ -135,7 +135,12 @@ def _sentence(error: Any, where: str, top: str, definitions: Mapping[str, Schema
         ):
             like = re.sub(r"^([-+]?\d+)e([-+]?)", lambda part: f"{part[1]}.0e{part[2] or '+'}", given)
             like = "like 1.0e-3" if like == given else like
-            hint = f"(YAML reads {given} as text; write it {like}, without quotes)"
+            quoted = re.fullmatch(r"[-+]?\d+(\.\d*(e[-+]\d+)?)?", given)  # 1e-3 is text to YAML in any case
+            hint = (
+                "(quotes make it text; leave them out)"
+                if quoted
+                else f"(YAML reads {given} as text; write it {like}, without quotes)"
+            )
             return f"{place} is {given!r}; valid is {words(error.schema, definitions)} {hint}"
         case _:
             hint = close(given, _names(error.schema)) if isinstance(given, str) else ""

@@ -80,13 +80,14 @@ def function(plugin: str, name: str) -> Callable[..., Any]:
 def blamed(what: str, file: Path | None) -> Iterator[None]:
     """Turns what the user's code raises into a sentence: ``plugin mine, line 3: KeyError: 'x'``.
 
-    How NumPy treats overflows and the like is as before afterwards.
+    How NumPy treats overflows and the like is as before afterwards, and so is the working folder, which the paths of
+    results begin from.
 
     Args:
         what: whose code runs in the block.
         file: its file; None if it is not known.
     """
-    numpy = sys.modules.get("numpy")
+    numpy, folder = sys.modules.get("numpy"), Path.cwd()
     try:
         with numpy.errstate() if numpy else nullcontext():
             yield
@@ -101,6 +102,8 @@ def blamed(what: str, file: Path | None) -> Iterator[None]:
         words = _said(error).strip().splitlines()
         reason = f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
         raise UserError(f"{what}{line}: {reason}") from error
+    finally:
+        os.chdir(folder)
 
 
 def _said(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from dp_leakage.figures.notes import own_notes, remarks
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import ALARM, GRAY, INK, canvas, finish, log_axis, name, styled
 from dp_leakage.metrics.rows import CELL
-from dp_leakage.metrics.spent import contradicted, spent
+from dp_leakage.metrics.spent import compared, contradicted, spent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,13 +69,25 @@ def draw(
         Line2D([], [], label="measured: at least", **PROVED),
     ]
     wrong = int(rows["broken"].sum())
-    verdict = f"{wrong} above what was spent, in red: an error." if wrong else "None exceeds what was spent."
+    verdict = f"{wrong} above what was spent, in red: an error." if wrong else _fine(frame, best)
     notes = [
         f"Measured: lower bounds of audits; all in the study hold together with 95 % confidence. {verdict}",
         *remarks(frame),
         *own_notes(settings),
     ]
     return finish(figure, handles, notes, settings.get("title")), rows
+
+
+def _fine(frame: pd.DataFrame, best: pd.DataFrame) -> str:
+    """That no bound exceeds what was spent, of as many as can be compared with that."""
+    known = compared(frame)
+    known = set(known.loc[known["allowed"].notna(), CELL].itertuples(index=False, name=None))
+    unknown = sum(key not in known for key in best[CELL].itertuples(index=False, name=None))
+    if not unknown:
+        return "None exceeds what was spent."
+    if unknown == len(best):
+        return "What was spent is known of none for these neighbors, so none can be compared."
+    return f"None exceeds what was spent, which for {unknown} of {len(best)} is not known for these neighbors."
 
 
 def _panel(ax: "Axes", part: pd.DataFrame, seen: pd.Series) -> None:

@@ -99,7 +99,13 @@ def relations_of_games(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
 
 
 def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The lower bounds that exceed the spent ε, so that something there is wrong.
+    """The lower bounds that exceed the spent ε, so that something there is wrong: rows of `compared`."""
+    rows = compared(frame)
+    return rows[rows["value"] > rows["allowed"]]
+
+
+def compared(frame: pd.DataFrame) -> pd.DataFrame:
+    """The lower bounds, each beside the ε that it must not exceed.
 
     A bound that says for which ``neighbors`` it holds is compared with the ε spent for those; where none is known for
     replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is
@@ -111,7 +117,8 @@ def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
         frame: rows over all repeats.
 
     Returns:
-        Those rows, with ``allowed``, the ε that was spent, and ``relation``, for which neighbors ("" if not known).
+        Their rows, with ``allowed``, the ε that was spent (NaN if none is known), and ``relation``, for which neighbors
+        ("" if not known).
     """
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
     if bounds.empty:
@@ -135,4 +142,4 @@ def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
     allowed = rows["epsilon_spent"].where(rows["epsilon_spent"].notna() | (rows["relation"] != ""), rows["epsilon"])
     exchange = (rows["accountant"] == CLAIMED) & (rows["relation"] == "replace_one")
     allowed = allowed.where(~exchange, 2 * rows["epsilon"])
-    return rows.assign(allowed=allowed)[rows["value"] > allowed]
+    return rows.assign(allowed=allowed)

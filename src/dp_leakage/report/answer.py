@@ -64,7 +64,8 @@ class Setting:
         dataset, model, defense: names.
         row: the cell's columns.
         private: whether it is a private training with an ε that is known.
-        holds: whether the ε that its noise was chosen for is proven of the training as it was run.
+        holds: whether the ε that its noise was chosen for is proven of the training as it was run, for any neighbors.
+        holds_for: for which neighbors, where not for those of ``spent``; "" where it is for these, or holds for none.
         spent, neighbors, accountant: its accounted ε, for which neighbors ("" if not known), and by whom.
         accuracy: on new records.
         loss: of accuracy, a fraction of the best undefended one.
@@ -88,6 +89,7 @@ class Setting:
     row: pd.Series
     private: bool
     holds: bool
+    holds_for: str
     spent: float
     neighbors: str
     accountant: str
@@ -247,7 +249,7 @@ def _answer(
     comparisons = max(tried, 1) * max(len(undefended), 1)
     single = whole[(whole["repeat"] != ALL) & whole["metric"].isin(["test_accuracy", "reached_advantage"])]
     cells, repeats = (dict(iter(rows.groupby(CELL))) for rows in (frame, single))
-    least = known(frame).groupby(CELL)["epsilon_spent"].min().to_dict()
+    least = known(frame).sort_values("epsilon_spent", kind="stable").drop_duplicates(CELL).set_index(CELL)
     judge = _Judge(
         cells,
         repeats,
@@ -285,7 +287,7 @@ class _Judge:
     leaks: Mapping[Key, Leak]
     undefended: pd.DataFrame
     accounted: pd.DataFrame
-    least: Mapping[Key, float]  # the smallest ε that a valid accountant proves, for any neighbors
+    least: pd.DataFrame  # the smallest ε that a valid accountant proves, for any neighbors
     refuted: Collection[Key]  # those whose ε, or what is proven of them, an attack refutes
     comparisons: int
     acceptable: Acceptable
@@ -306,13 +308,18 @@ class _Judge:
         by_proof = proven is not None and proven.advantage <= self.acceptable.advantage
         shown_to_leak = leak_held is not None and leak_held.low > self.acceptable.advantage
         told = self.accounted.loc[key] if row["private"] else None
+        least = self.least.loc[key] if key in self.least.index else None
+        most = (1 + NEAR) * row["epsilon"]
+        holds = least is not None and bool(least["epsilon_spent"] <= most)
+        others = holds and told is not None and told["epsilon_spent"] > most
         twin = own[own["metric"] == "accuracy_loss"]
         beats = self.beats(key, held, self.comparisons)
         return Setting(
             *key,
             row=row,
             private=bool(row["private"]),
-            holds=bool(self.least.get(key, np.nan) <= (1 + NEAR) * row["epsilon"]),
+            holds=holds,
+            holds_for=str(least["spent_neighbors"]) if least is not None and others else "",
             spent=np.nan if told is None else float(told["epsilon_spent"]),
             neighbors="" if told is None else str(told["spent_neighbors"]),
             accountant="" if told is None else str(told["spent_accountant"]),

@@ -86,7 +86,7 @@ def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
     verdict = (
         "the model leaks who was in its training data."
         if told_from_none(leak)
-        else "no attack tried tells this model's members from non-members."
+        else "no attack tried is shown to tell this model's members from non-members."
     )
     advantage = tell.fraction("reached_advantage", leak.advantage, attack=STRONGEST, of=leak.attack, **where)
     judged = "the interval excludes guessing" if leak.advantage.low > 0 else "chance alone could explain that"

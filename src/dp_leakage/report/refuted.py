@@ -46,7 +46,8 @@ def _above(row: Mapping[str, Any]) -> Claim:
     shown = _apart(row["value"], row["allowed"], _significant)
     bound = tell("epsilon_lower_bound", row["value"], shown[0])
     most = tell("epsilon_allowed", row["allowed"], shown[1])
-    words = f"an attack proves ε ≥ {bound}{counted}"
+    sure = f"with {tell('confidence', 0.95, '95')} % confidence for all bounds of the study at once"
+    words = f"an attack shows ε ≥ {bound}{counted} ({sure})"
     if row["accountant"] != CLAIMED:
         return _claim(where, f"{words}; the accounting allows {most}.", tell)
     who = row["accounting_note"].removeprefix("ε as claimed by ")

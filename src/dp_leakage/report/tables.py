@@ -105,6 +105,8 @@ def _protection(one: Setting) -> str:
         return "claim refuted"
     if one.by_proof:
         return "yes (proven)"
+    if one.protects == "yes":
+        return "yes (attacks tried)"
     return "not proven" if one.protects == "no" else ANSWERED[one.protects]
 
 

@@ -66,8 +66,8 @@ def _of_persons(dataset: str, count: int, by_coins: bool) -> Claim:
     tossed, fixed = f"a coin puts each of {some} in or out of a training", f"the same {some} are in each training"
     chosen = tossed if by_coins else fixed
     words = (
-        f"On {name(dataset)}, people are protected and attacked, each with all records: {chosen}. Members, attacks' "
-        "rates and ε count people."
+        f"On {name(dataset)}, people are attacked, each with all records: {chosen}. Members and attacks' rates count "
+        "people. An ε counts what its noise hides, a record or a person."
     )
     return tell.claim(f"{dataset}.persons", "persons", "", words, screen=1)
 
@@ -85,19 +85,21 @@ def _decision(answer: Answer, outside: Sequence[str]) -> Claim:
 def _both(answer: Answer, tell: Telling) -> str:
     (chosen,) = answer.told
     whose = "any attacker's advantage" if chosen.by_proof else "the strongest attack's advantage"
+    limits = f"accuracy loss within {_loss_limit(answer, tell)} and {whose} within {_risk_limit(answer, tell)}"
     among = f"Of {tell.count(answer.tried)} private settings tried, it is {_among_both(answer, chosen)}."
-    return (
-        f"use {_cell(chosen, tell)}. It keeps the accuracy loss within {_loss_limit(answer, tell)} and {whose} within "
-        f"{_risk_limit(answer, tell)}. {_unknown(chosen)}{among if answer.tried > 1 else ''}".rstrip()
-    )
+    sure = f"With {tell('confidence', 0.95, '95')} % confidence"
+    words = f"use {_cell(chosen, tell)}. {sure} it keeps the {limits}. {_unknown(chosen)}"
+    return f"{words}{among if answer.tried > 1 else ''}".rstrip()
 
 
 def _among_both(answer: Answer, chosen: Setting) -> str:
     """What it was recommended for among those that do both, as `answer` chooses it."""
     sure = shown_to_do_both(candidates(answer.settings))
     alike = [one for one in sure if one.limit == chosen.limit]
+    if len(sure) == 1:
+        return "the only one shown to do both"
     if len(alike) == 1:
-        return "the best protected of those shown to do both"
+        return "the one with the smallest proven limit of those shown to do both"
     smallest = "" if len(alike) == len(sure) else " with the smallest proven limit"
     leaky = "" if all(one.by_proof for one in alike) else " that do not surely leak more than the least leaky"
     return f"the most accurate of those shown to do both{smallest}{leaky}"
@@ -126,11 +128,13 @@ def _proven(answer: Answer) -> str:
 
 def _undecided(answer: Answer, one: Setting) -> str:
     """What could decide it, and which of its numbers is above the limit as measured, though not surely."""
+    if answer.best is None:
+        return "Only an undefended model could decide it: there is none that a loss is counted from."
     limits, could = answer.acceptable, "records, repeats or attacks could decide"
     above = ["loss"] if one.loss.value > limits.accuracy_loss else []
     above += ["advantage"] if one.leak is not None and not one.by_proof and one.advantage > limits.advantage else []
     if not above:
-        return f"More {could} it."
+        return f"More {could}."
     exceeds = "exceed the limits" if above[1:] else "exceeds the limit"
     return f"Its {' and '.join(above)} {exceeds} as measured; more {could}."
 
@@ -147,12 +151,15 @@ def _neither(answer: Answer, tell: Telling) -> str:
         but = " but leaks" if one.shown_to_leak else ", but is not proven to protect"
         words += f" {_cell(one, tell)} {may} accuracy{but}: it {_use(answer, one, tell)}, and {_risk(one, tell)}."
     for one in protecting:
-        may = "protects" if one.protects == "yes" else "may protect"
-        words += f" {_cell(one, tell)} {may}, but {_use(answer, one, tell)}."
+        surely = "protects" if one.by_proof else "protects against the attacks tried"
+        may = surely if one.protects == "yes" else "may protect"
+        words += f" {_cell(one, tell)} {may}, but {_use(answer, one, tell)}. {_unknown(one)}".rstrip()
     if not keeping and not protecting:
         (one,) = answer.told
         return f"{words} The most accurate, {_cell(one, tell)}, {_use(answer, one, tell)}, and {_risk(one, tell)}."
-    return f"{words}{'' if keeping else ' No setting keeps accuracy.'}{'' if protecting else _unprotected(answer)}"
+    refuted = any(one.refuted for one in answer.settings)
+    unkept = f" No setting {'whose claim stands ' if refuted else ''}keeps accuracy."
+    return f"{words}{'' if keeping else unkept}{'' if protecting else _unprotected(answer)}"
 
 
 def _unprotected(answer: Answer) -> str:
@@ -181,7 +188,12 @@ def _untried(answer: Answer, tell: Telling) -> str:
         else "the study has no private model with a known ε"
     )
     called = f"{name(one.model)} ({look(one.series).label})"
-    risk = f"No membership attack was run on {called}" if one.leak is None else f"On {called}, {_risk(one, tell)}"
+    risk = f"No membership attack was run on {called}"
+    if one.leak is not None:
+        reached = tell.fraction("reached_advantage", one.leak.advantage, **_strongest(one.leak), **_where(one))
+        attack = f"{name(one.leak.attack)}{_of_tried(one.leak, tell)}"
+        risk = f"On {called}, the strongest attack ({attack}) has an advantage of {reached}"
+        risk += "" if one.leak.advantage.low > 0 else "; chance alone could explain that"
     return f"{lacks}, so no budget is recommended. {risk}."
 
 
@@ -208,7 +220,7 @@ def _cell(one: Setting, tell: Telling) -> str:
     where, claim = _where(one), ""
     if np.isfinite(one.row["epsilon"]):
         claimed = tell.plain("claimed_epsilon", one.row["epsilon"], **where)
-        budget = f"ε = {claimed}"
+        budget, claim = f"ε = {claimed}", f"{name(one.holds_for)}; " if one.holds_for else ""
         if not one.holds:
             said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
             budget = f"ε = {tell.plain('epsilon_spent', one.spent, **said, **where)}"
@@ -256,7 +268,7 @@ def _risk(one: Setting, tell: Telling) -> str:
         **_strongest(one.leak),
         **_where(one),
     )
-    chance = ", which chance alone could explain" if one.leak.advantage.low <= 0 else ""
+    chance = ", which chance alone could explain" if one.advantage_held.low <= 0 else ""
     return f"the strongest attack's advantage is {reached}{chance}"
 
 
@@ -420,7 +432,10 @@ def _rates_of(one: Setting, tell: Telling) -> str:
     cell = f"{_cell(one, tell)}:"
     if one.leak is None:
         return f"{cell} no membership attack was run on it."
-    judged = "the interval excludes 0" if one.leak.advantage.low > 0 else "chance alone could explain that"
+    judged = "chance alone could explain that"
+    if one.leak.advantage.low > 0:
+        together = one.advantage_held is not None and one.advantage_held.low <= 0
+        judged = f"the interval excludes 0{', but not the one that holds for all settings' if together else ''}"
     reached = tell.fraction("reached_advantage", one.leak.advantage, **_strongest(one.leak))
     identified = _identified(one.leak, tell)
     auc = tell.fraction("membership_auc", one.leak.auc, attack=one.leak.attack)
@@ -458,9 +473,10 @@ def _choice(answer: Answer) -> list[Claim]:
     if answer.tried < 2 or not answer.told:
         return []
     tell = Telling({"dataset": answer.dataset})
+    compared = "private settings" if answer.best is None else "comparisons of private settings with undefended models"
     words = (
-        f"The large intervals above hold for all {tell.count(answer.comparisons)} comparisons of private settings "
-        "with undefended models at once, with 95 % confidence for each of accuracy, loss and advantage (Bonferroni). "
+        f"The large intervals above hold for all {tell.count(answer.comparisons)} {compared} at once, with 95 % "
+        "confidence for each of accuracy, loss and advantage (Bonferroni). "
         f"{choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
     )
     tell("confidence", 0.95, "95")
@@ -470,7 +486,7 @@ def _choice(answer: Answer) -> list[Claim]:
 def _unproven(answer: Answer) -> list[Claim]:
     """Defenses that prove nothing: what was measured under them, with their accuracy."""
     others = [one for one in answer.settings if not one.private and one.defense != "none" and one.leak is not None]
-    if not others or answer.kind in ("untried", "elsewhere"):
+    if not others or answer.kind == "elsewhere":
         return []
     tell = Telling({"dataset": answer.dataset})
     told = []

@@ -201,6 +201,7 @@ def load_studies(
     names: dict[str, Path] = {}
     taken = dict.fromkeys(RULES, "a rule of the workflow")
     datasets: set[str] = set()
+    emptied: dict[str, Study] = {}
     read = [_read(path) for path in [*files, *map(Path, config.get("study_files") or [])]]
     wanted = needed({name for _, _, called in read for name in called})
     for path, raw, called in read:
@@ -234,6 +235,7 @@ def load_studies(
             taken |= dict.fromkeys(study.targets, f"a target of study {study.target}")
             datasets |= set(study.spec["datasets"])
             kept = on_datasets(study, only) if only and whole else study
+            emptied |= {study.target: study} if kept is None and asked(study.target) else {}
             studies |= {kept.name: kept} if kept is not None and whole else {}
     for name in overrides:
         if name not in names:
@@ -244,6 +246,10 @@ def load_studies(
                 f"{places['only_datasets']}: key 'only_datasets' has {name!r}, but no study has this data set; "
                 f"{nearest(name, datasets)}"
             )
+    for name, study in emptied.items():
+        words = f"none of study {name}; valid: {', '.join(study.spec['datasets'])}"
+        words = f"key 'only_datasets' is [{', '.join(only)}], {words}"
+        failed({study.name}, UserError(f"{places['only_datasets']}: {words}"))
     return studies
 
 

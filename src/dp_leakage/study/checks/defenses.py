@@ -81,7 +81,8 @@ def _check_budgets(entry: Json, spec: Json, key: str) -> None:
     try:
         names = [name for name, _ in budgets(entry, spec)]
     except UserError as error:
-        raise UserError(f"key '{key if given else 'target'}': {error}") from None
+        own = key if given else " or ".join(name for name in BUDGETS if name in spec)
+        raise UserError(f"key '{own}': {error}") from None
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         words = repeated[0].removeprefix("eps=").removeprefix("sigma=")
