@@ -363,9 +363,13 @@ def test_subclasses_that_k_means_found_are_outside_the_answer_that_names_them(pa
         found = answers(pd.DataFrame([*cell("a", "", 0, *BEST), *rows]))
         claims = claims_of(found, {})
         (answer,) = [claim.words for claim in claims if claim.kind == "answer"]
-        assert ("No ε here covers the k-means subclasses" in answer) is told
+        assert ("No ε or proof here covers the k-means subclasses" in answer) is told
         tiles = [claim.words for claim in claims if claim.label == "No attack can exceed"]
-        assert any("if the k-means subclasses, which saw the records, are given" in words for words in tiles) is told
+        known = "given the k-means subclasses, fitted on each model's training records"
+        assert any(f"proven for any attack {known}" in words for words in tiles) is told
+        limits_said = [claim.words for claim in claims if claim.kind == "limits"]
+        assert any(words.startswith(f"G{known[1:]}, no attack can have an advantage") for words in limits_said) is told
+        assert any("no attack exceeds" in claim.words for claim in claims if claim.kind == "accusation") is False
 
 
 def test_the_choice_among_many_settings_is_paid_for_by_wider_intervals() -> None:

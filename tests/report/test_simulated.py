@@ -10,6 +10,7 @@ A promise that holds in 95 of 100 studies may fail by chance. So a kind fails be
 undercuts once in 100,000 times: of some 400 such numbers one fails in 250 seeds. Seeds are fixed.
 """
 
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -225,7 +226,7 @@ def label(cell: Cell, claim: Claim) -> str:
 
 def an_answer(study: Study, answer: Answer, claim: Claim) -> bool:
     world = study.world
-    outside = all(f"No ε here covers {what}" in claim.words for what in world.outside)
+    outside = all(re.search(rf"No ε (or proof )?here covers {re.escape(what)}", claim.words) for what in world.outside)
     covered = outside if claim.verdict in ("both", "open", "neither") else True
     short = len([word for word in claim.words.split() if any(map(str.isalpha, word))]) <= 60
     return short and covered and VERDICTS[claim.verdict](study, claim) and chance(study, answer, claim)

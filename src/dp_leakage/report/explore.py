@@ -5,7 +5,7 @@ accusation is worth, for the share of members that the reader gives.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +45,12 @@ class Explored:
         return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def explored(answers: Sequence[Answer]) -> Explored | None:
-    """All cells with a measured accuracy and leakage; None if there is nothing to choose."""
+def explored(answers: Sequence[Answer], outside: Mapping[str, Sequence[str]] | None = None) -> Explored | None:
+    """All cells with a measured accuracy and leakage; None if there is nothing to choose.
+
+    ``outside``: data set → what no ε covers.
+    """
+    uncovered = outside or {}
     chosen = [
         (answer, one)
         for answer in answers
@@ -67,7 +71,7 @@ def explored(answers: Sequence[Answer]) -> Explored | None:
         measures={key: words for key, words in _measures().items() if key in known},
         groups=[first, *(group for group in groups if group != first)],
         points=points,
-        tiles=[tiles_of(answer, one) for answer, one in chosen],
+        tiles=[tiles_of(answer, one, outside=uncovered.get(answer.dataset, ())) for answer, one in chosen],
     )
 
 

@@ -53,13 +53,13 @@ def proven_of(here: pd.DataFrame, defense: str) -> Proven | None:
     return Proven(float(values["advantage_proven"]), tprs, float(values["mu"]), exact, neighbors, *bounded)
 
 
-def proven_words(proven: Proven | None, tell: Telling) -> str:
-    """The sentence on what is proven about a cell."""
+def proven_words(proven: Proven | None, tell: Telling, given: str = "") -> str:
+    """The sentence on what is proven about a cell; ``given`` is what that takes as known."""
     if proven is None:
         return "Nothing is proven of attacks that were not tried."
     said = {"neighbors": proven.neighbors}
     limit = tell("advantage_proven", proven.advantage, rounded_up(proven.advantage), **said)
-    words = f"No attack can have an advantage above {limit} (proven)"
+    words = f"{f'Given {given}, no' if given else 'No'} attack can have an advantage above {limit} (proven)"
     if proven.advantage >= SAYS_LITTLE:
         return f"{words}, which rules out next to nothing."
     rates = [

@@ -107,7 +107,7 @@ def render(context: ReportContext) -> str:
         palette=Markup(palette.style()),
         script=Markup(script),
         allowed=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
-        explored=explored(answered),
+        explored=explored(answered, {data.name: data.outside for data in context.data}),
         context=context,
         one=one,
         many="people" if one == "person" else "records",

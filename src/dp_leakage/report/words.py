@@ -51,10 +51,10 @@ def claims_of(
         else:
             found += [_decision(answer, outside.get(answer.dataset, ())), *_beside(answer)]
             for place, setting in enumerate(answer.told):
-                found += tiles_of(answer, setting, place)
+                found += tiles_of(answer, setting, place, outside.get(answer.dataset, ()))
         found += _of_attacks(answer.dataset, (of_attacks or {}).get(answer.dataset, {}))
         for place, setting in enumerate(answer.told):
-            found += _more(answer, setting, place)
+            found += _more(answer, setting, place, outside.get(answer.dataset, ()))
         found += _choice(answer) + _unproven(answer)
     return found
 
@@ -205,10 +205,22 @@ def _outside(answer: Answer, outside: Sequence[str], tell: Telling) -> str:
     if answer.kind in ("guessing", "untried"):
         return ""
     outside = [*outside, *dict.fromkeys(one.grouping for one in answer.told if one.grouping)]
-    for words in outside:
-        for digits in _digits(words):
-            tell("count", float(digits.replace(",", "")), digits)
-    return f" No ε here covers {' or '.join(outside)}." if outside else ""
+    _count(outside, tell)
+    proof = " or proof" if any(one.by_proof for one in answer.told) else ""
+    return f" No ε{proof} here covers {' or '.join(outside)}." if outside else ""
+
+
+def given(one: Setting, outside: Sequence[str], tell: Telling) -> str:
+    """What a proof about a cell takes as known, since its ε does not cover it; "" for nothing."""
+    known = [*outside, *([one.grouping] if one.grouping else [])] if one.proven is not None else []
+    _count(known, tell)
+    return " and ".join(known)
+
+
+def _count(phrases: Sequence[str], tell: Telling) -> None:
+    """Tells of the numbers in such phrases."""
+    for digits in (digits for words in phrases for digits in _digits(words)):
+        tell("count", float(digits.replace(",", "")), digits)
 
 
 def _digits(words: str) -> list[str]:
@@ -333,8 +345,11 @@ def _beside(answer: Answer) -> list[Claim]:
     ]
 
 
-def tiles_of(answer: Answer, one: Setting, place: int = 0) -> list[Claim]:
-    """Accuracy, what was measured, what is proven, and the ε: intervals hold for all private settings at once."""
+def tiles_of(answer: Answer, one: Setting, place: int = 0, outside: Sequence[str] = ()) -> list[Claim]:
+    """Accuracy, what was measured, what is proven, and the ε: intervals hold for all private settings at once.
+
+    ``outside`` is what no ε of the data set covers.
+    """
     among = answer.comparisons
     tell = Telling(_where(one))
     right = tell.percent("test_accuracy", one.accuracy_held, among=among)
@@ -356,8 +371,8 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0) -> list[Claim]:
         limit = one.proven.advantage
         figure = tell("advantage_proven", limit, rounded_up(limit), neighbors=one.proven.neighbors)
         little = "; that rules out next to nothing" if one.proven.advantage >= SAYS_LITTLE else ""
-        given = " if the k-means subclasses, which saw the records, are given" if one.clustered else ""
-        words = f"advantage, proven for any attack{given}{little}"
+        known = given(one, outside, tell)
+        words = f"advantage, proven for any attack{f' given {known}' if known else ''}{little}"
     found.append(_tile(answer, one, place, "proven", "No attack can exceed", figure, words, tell))
     if one.private:
         tell = Telling(_where(one))
@@ -402,7 +417,7 @@ def _of_attacks(dataset: str, told: Mapping[str, Mapping[str, str]]) -> list[Cla
 
 
 # ---------------------------------------------------------------------- folded
-def _more(answer: Answer, one: Setting, place: int) -> list[Claim]:
+def _more(answer: Answer, one: Setting, place: int, outside: Sequence[str]) -> list[Claim]:
     """Of one cell: its own undefended twin, small rates, what is proven, what an accusation is worth, its tuning."""
     twin = next((two for two in answer.settings if two.model == one.model and two.defense == "none"), None)
     if answer.kind == "elsewhere":
@@ -411,8 +426,10 @@ def _more(answer: Answer, one: Setting, place: int) -> list[Claim]:
         told = {
             "rates": lambda tell: _rates_of(one, tell),
             "twin": lambda tell: _twin(one, twin, tell),
-            "limits": lambda tell: proven_words(one.proven, tell),
-            "accusation": lambda tell: risk_words(one.leak, one.proven, tell),
+            "limits": lambda tell: proven_words(one.proven, tell, given(one, outside, tell)),
+            "accusation": lambda tell: risk_words(
+                one.leak, None if given(one, outside, Telling()) else one.proven, tell
+            ),
             "tuning": lambda tell: tuned_words(one.tuned, tell),
             "untuned": lambda tell: more_tuning(one.tuned) if answer.kind in ("open", "neither") else "",
         }
