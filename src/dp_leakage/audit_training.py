@@ -28,6 +28,7 @@ from dp_leakage.common.arguments import Parser, number, whole
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import user_path
+from dp_leakage.common.rounding import rounded_down
 from dp_leakage.common.shown import duration, show
 from dp_leakage.common.user_code import blamed, module_file
 from dp_leakage.data.canaries import place
@@ -210,7 +211,8 @@ def _audited(given: argparse.Namespace) -> int:
         raise UserError(SAME)
     audit = bound(design, scores.ravel(), held.ravel(), claim, CONFIDENCE, share, given.seed)
     print(f"{audit.right} of {audit.guesses} guesses are right.")
-    print(f"So ε ≥ {audit.epsilon:.3g} at δ = {given.delta:g} with 95 % confidence, for one record added or removed.")
+    proven = rounded_down(audit.epsilon, 3)
+    print(f"So ε ≥ {proven} at δ = {given.delta:g} with 95 % confidence, for one record added or removed.")
     if audit.epsilon > given.epsilon:
         print(f"This refutes the claim of {_claimed(claim, given.epsilon)}.")
         return REFUTED

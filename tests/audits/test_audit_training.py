@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import dp_leakage.audit_training
 from dp_leakage.audit_training import FAILED, REFUTED, main
 from dp_leakage.audits import gaussian_dp
 from dp_leakage.audits.claims import gaussian_mu
@@ -55,6 +56,13 @@ def blank_label():
 def test_a_training_without_noise_is_refuted(module, capsys):
     assert audited(module(COUNTING.format(deviation=0.1, label=blank_label()))) == REFUTED
     assert "This refutes the claim of ε = 1 at δ = 1e-05." in capsys.readouterr().out
+
+
+def test_the_bound_is_stated_no_larger_than_it_is(module, capsys, monkeypatch):
+    true = dp_leakage.audit_training.bound
+    monkeypatch.setattr(dp_leakage.audit_training, "bound", lambda *given: true(*given)._replace(epsilon=2.9999))
+    assert audited(module(COUNTING.format(deviation=0.1, label=blank_label()))) == REFUTED
+    assert "So ε ≥ 2.99 at δ = 1e-05" in capsys.readouterr().out
 
 
 def test_a_training_that_holds_out_its_last_records_is_refuted_too(module, capsys):

@@ -699,6 +699,17 @@ def test_bounds_that_coins_prove_of_the_same_cells_are_no_audits(audited: pd.Dat
     assert (rows["audit"] == "losses").all()
 
 
+def test_budgets_are_written_no_smaller_and_bounds_no_larger_than_they_are(
+    quick: pd.DataFrame, audited: pd.DataFrame
+) -> None:
+    def texts(kind: str, frame: pd.DataFrame, metric: str, value: float) -> set[str]:
+        frame = frame.assign(value=frame["value"].mask(frame["metric"] == metric, value))
+        return {text.get_text() for ax in draw(kind, frame, {})[0].axes for text in ax.texts}
+
+    assert "1.01" in texts("pareto", quick, "epsilon_spent", 1.0049)
+    assert "≥ 0.299" in texts("proved", audited, "epsilon_lower_bound", 0.2999)
+
+
 def test_audits_of_several_data_sets_are_told_apart(audited: pd.DataFrame) -> None:
     def labels(frame: pd.DataFrame) -> set[str]:
         return {label.get_text() for label in draw("proved", frame, {})[0].axes[0].get_yticklabels()}

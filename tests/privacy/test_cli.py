@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 
@@ -5,7 +6,9 @@ import pytest
 from scipy.stats import norm
 
 from dp_leakage.privacy.__main__ import main
-from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, noise_multiplier
+from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
+from dp_leakage.privacy.accounting.selection import selection_epsilon
+from dp_leakage.privacy.accounting.tradeoff import gaussian
 
 TRAINING = ["--epochs", "100", "--batch-size", "200", "--dataset-size", "10000"]
 RUN = {"delta": 1e-5, "epochs": 100, "batch_size": 200, "dataset_size": 10_000}
@@ -74,6 +77,48 @@ def test_sigma_for_a_risk_lists_every_sampler_and_gives_the_risk_back(capsys):
     assert 0.0995 < float(replaced.split()[3]) <= 0.1
     assert float(present.split()[3]) < 0.06
     assert "add_remove" in present
+
+
+@pytest.mark.parametrize("epsilon", ["1", "2", "3", "5", "8"])
+def test_a_solved_noise_is_printed_no_weaker_than_it_is(capsys, epsilon):
+    """To nearest, every other σ is too small."""
+    blocks = ("--blocks", "3x20,100")
+    rows = table(capsys, "sigma", "--epsilon", epsilon, "--sampler", "shuffle", *blocks)
+    assert {"naive", "vmf_pure"} <= {row[0] for row in rows}
+    for name, *answer in rows:
+        given = {"epsilon": float(epsilon), "sampler": "shuffle"} | RUN
+        if answer[0] == "κ":
+            blocks_given = {"blocks": (20, 20, 20, 100), "neighbors": answer[4]}
+            assert float(answer[2]) <= kappa_for(name, **blocks_given, **given)
+        else:
+            assert float(answer[0]) >= noise_multiplier(name, neighbors=answer[2], **given)
+
+
+@pytest.mark.parametrize("noise", ["0.9", "1.1", "1.3", "1.7"])
+def test_an_epsilon_is_printed_no_smaller_than_it_is(capsys, noise):
+    rows = table(capsys, "epsilon", "--noise-multiplier", noise, "--sampler", "poisson", "--neighbors", "add_remove")
+    for name, answer, *_ in rows:
+        assert float(answer) >= epsilon_spent(name, noise_multiplier=float(noise), **RUN) * (1 - 1e-7)
+
+
+@pytest.mark.parametrize("noise", ["20", "31", "47", "83"])
+def test_what_a_noise_proves_is_printed_no_smaller_than_it_is(capsys, noise):
+    run = ["--sampler", "shuffle", "--neighbors", "zero_out", "--guess", "0.02"]
+    assert main(["risk", "--noise-multiplier", noise, *run, *TRAINING]) == 0
+    (_, line) = capsys.readouterr().out.splitlines()
+    curve = gaussian(10 / float(noise))  # 100 epochs, each a step for each record
+    proven = (curve.advantage, curve.tpr(0.01), curve.tpr(0.001), curve.mu, curve.mu_bound, curve.regret)
+    shown = [float(word) for word in line.split()[3:10]]
+    for stated, true in zip(shown, (*proven, curve.reconstruction(0.02)), strict=True):
+        assert true * (1 - 1e-6) <= stated <= true * (1 + 2e-3)
+
+
+def test_what_a_choice_spends_is_printed_no_smaller_than_it_is(capsys):
+    for noise in (6, 7, 8, 9):
+        assert main(["select", "--noise-multiplier", str(noise), "--mean", "10", *TRAINING]) == 0
+        once, best = re.findall(r"ε = ([0-9.]+)", capsys.readouterr().out)
+        assert float(once) >= epsilon_spent("rdp", noise_multiplier=noise, **RUN) * (1 - 1e-6)
+        assert float(best) >= selection_epsilon(noise, mean=10, runs="geometric", **RUN) * (1 - 1e-6)
 
 
 def test_select_says_what_the_choice_costs_and_what_to_train(capsys):

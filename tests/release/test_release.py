@@ -18,6 +18,7 @@ from releasing import NOT_MEASURED
 from safetensors.numpy import load_file
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.rounding import rounded_up
 from dp_leakage.metrics.intervals import wilson
 from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.release import folder as folders
@@ -37,7 +38,7 @@ from dp_leakage.release.folder import (
 )
 from dp_leakage.release.make import release
 from dp_leakage.release.sheet import page, sections
-from dp_leakage.release.statement import check_statement, recomputed
+from dp_leakage.release.statement import check_statement, recomputed, spent_in_words
 from dp_leakage.study.steps import prepare_settings, project_settings
 from dp_leakage.training.released import Release
 from dp_leakage.training.settings import TrainingSettings
@@ -112,6 +113,36 @@ def test_the_sheet_bounds_both_games_and_says_which_scale_it_is_of(plan, made):
     limits = [float(limit) for limit in re.findall(r"above (\d\.\d+)\.", (made / SHEET).read_text())]
     assert limits == pytest.approx([proven, min(2 * proven, 1)], abs=1e-3)
     assert any("scale 'smoke', which is smaller" in sentence for sentence in told["outside"])
+
+
+@pytest.fixture
+def between(made):
+    """A statement whose limits lie between figures, nearer to the one below."""
+    told = json.loads((made / PRIVACY).read_text())
+    told["epsilon"] = [row | {"epsilon": 1.23441} for row in told["epsilon"]]
+    told["precision_at_fpr_0.001"][0]["precision_at_most"] = 0.02049
+    costs = {"epsilon_of_one_training": 0.43211, "epsilon_of_choosing": 0.80231}
+    told["selection"] = {"runs": "geometric", "mean": 3, "score_noise": None, "settings": "two"} | costs
+    told["measured"]["audits"] = [
+        {"epsilon_at_least": 0.8768, "delta": 1e-5, "confidence": 0.95, "could_have_shown": 1.2}
+    ]
+    return told
+
+
+def test_no_limit_of_the_sheet_is_rounded_to_the_better_side(between):
+    sheet = page(sections(between))
+    assert sheet.count("ε = 1.235 at δ = ") == len(between["epsilon"])
+    assert "1.234" not in sheet
+    assert ": at most 2.1 %;" in sheet
+    assert "One training spends ε = 0.4322; the choice adds 0.8024, which the ε above includes." in sheet
+    assert "The study: ε ≥ 0.876 at δ" in sheet
+
+
+def test_no_sentence_says_less_than_what_was_spent(between, monkeypatch):
+    assert spent_in_words(between) == "ε = 1.235 at δ = 1e-05"
+    monkeypatch.setattr(statement, "recomputed", lambda told, deltas: [1.23441] * len(deltas))
+    told = between | {"selection": None}
+    assert [said.split(" at ")[0] for said in check_statement(told, "x")] == ["ε = 1.235"] * len(told["epsilon"])
 
 
 @pytest.mark.parametrize(
@@ -446,7 +477,7 @@ def test_earlier_releases_of_the_study_are_named_with_what_they_spent_whatever_t
     spent = {row["delta"]: row["epsilon"] for row in said["epsilon"]}[said["delta"]]
     sentences = released_before(tmp_path / "released-again", "quickstart")
     for name, sentence in zip(("other-mlp-a", "released"), sentences, strict=True):
-        words = f"is of study quickstart too, with ε = {spent:.4g} at δ = {said['delta']:g}. "
+        words = f"is of study quickstart too, with ε = {rounded_up(spent, 4)} at δ = {said['delta']:g}. "
         assert sentence.startswith(f"{tmp_path / name} {words}")
     assert released_before(tmp_path / "released-again", "other") == []
     assert released_before(tmp_path / "none" / "released-again", "quickstart") == []

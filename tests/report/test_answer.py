@@ -135,6 +135,25 @@ def test_an_epsilon_that_does_not_hold_of_the_training_is_not_the_one_that_is_re
     assert (number.value, number.qualifiers["neighbors"]) == (6.65, "zero_out")
 
 
+@pytest.mark.parametrize(("spent", "shown"), [(6.6501, "6.66"), (10.0000001, "10"), (1.0049, "1.01")])
+def test_the_epsilon_that_was_spent_is_shown_no_smaller_than_it_is(spent: float, shown: str) -> None:
+    """To nearest, 1.0049 was shown as 1: a limit that the training exceeds."""
+    rows = [*cell("a", "", 0, *BEST), *cell("a", "rdp", 0.5, (0.05, 0.04, 0.06), (0.0, -0.01, 0.01), spent)]
+    bound = rows[-1] | {"metric": "epsilon_lower_bound", "value": 0.2999, "low": 0.2999, "neighbors": "zero_out"}
+    metrics = pd.DataFrame([*rows, bound])
+    (answer,), told = answers(metrics), decided(metrics)[1]
+    assert told.startswith(f"On d, use ε = {shown} (claimed as 0.5; ")
+    (tile,) = [claim for claim in claims_of([answer], {}) if claim.kind == "epsilon"]
+    assert (tile.figure, tile.numbers[0].shown, tile.numbers[0].value) == (shown, shown, spent)
+    (table,) = tables.settings([answer])
+    assert next(row for row in table.rows if "0.5" in row[0])[-2] == shown
+    (table,) = tables.claimed_and_spent(metrics)
+    (line,) = table.rows
+    assert line[table.heads.index("claimed ε")] == "0.5"
+    assert line[table.heads.index("spent ε")] == shown
+    assert line[table.heads.index("an audit proves at least")] == "0.299"
+
+
 def test_noise_that_is_known_by_its_risk_alone_is_called_by_it() -> None:
     """Two cells of directional noise were both called "VMF, RDP, –", and were recommended as "σ = –"."""
     told = {

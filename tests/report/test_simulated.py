@@ -156,7 +156,7 @@ def a_limit(study: Study, number: Number) -> bool:
     cell, said = cell_of(study, number), number.qualifiers
     true = limit_of(number, cell)
     unit = 0.01 if number.estimates == "tpr_proven" else 1.0
-    shown = number.estimates == "mu" or float(number.shown) * unit >= true - 1e-9
+    shown = float(number.shown) * unit >= true * (1 - 1e-6)
     game = said.get("neighbors", study.world.game(cell)) == study.world.game(cell)
     key = {"advantage_proven": "reached_advantage", "tpr_proven": f"tpr {said.get('fpr', 0):g}"}.get(number.estimates)
     above = key is None or of_strongest(study.world, cell, key) <= true + 1e-3

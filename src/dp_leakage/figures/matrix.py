@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from dp_leakage.common.rounding import decimals_up
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_cell, panels
 from dp_leakage.figures.limits import divided, proven_notes, with_proven
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
@@ -84,4 +85,4 @@ def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str]) -> None:
 def _limit(proven: pd.Series) -> str:
     """The proven advantage of a cell's rows, rounded up; a dash where there is none."""
     most = proven.min()
-    return "–" if pd.isna(most) else f"{np.ceil(100 * most - 1e-9) / 100:.2f}"
+    return "–" if pd.isna(most) else decimals_up(most, 2)

@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import legend
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, is_private, metric_rows, panels, reached
 from dp_leakage.figures.notes import labels_of, remarks, spent_notes
-from dp_leakage.figures.style import GRAY, finish, look, name, number, panel_grid, styled
+from dp_leakage.figures.style import GRAY, at_most, finish, look, name, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import spent_alike
@@ -182,7 +182,7 @@ def label_budgets(ax: "Axes", part: pd.DataFrame, colors: dict[Any, str]) -> Non
     taken = [_box(x, y, 6 * scale, 6 * scale) for x, y in to_pixels(part[["test_accuracy", "measured"]].to_numpy())]
     frame = ax.get_window_extent()
     for row in private.sort_values("best", ascending=False, kind="stable").itertuples():
-        text = number(row.epsilon_spent)
+        text = at_most(row.epsilon_spent)
         width, height = (4.6 * len(text) + 2) * scale, 8 * scale
         x, y = to_pixels((row.test_accuracy, row.measured))
         for right, up in ((1, 0.6), (-1, 0.6), (1, -0.6), (-1, -0.6), (0, 1.2), (0, -1.2)):

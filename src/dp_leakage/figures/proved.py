@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import claimed_relations, own_notes
 from dp_leakage.figures.numbers import number
-from dp_leakage.figures.style import ALARM, COLORS, GRAY, INK, canvas, finish, mechanism_name, name, styled
+from dp_leakage.figures.style import ALARM, COLORS, GRAY, INK, at_least, canvas, finish, mechanism_name, name, styled
 from dp_leakage.metrics.intervals import CONFIDENCE
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import COMPARED
@@ -164,7 +164,7 @@ def _bar(ax: "Axes", place: int, row: Any) -> None:
         ax.plot([reach], [place], zorder=4, **REACH)
     near = max(share, alone)
     words = max(near, reach) if near < reach < near + 0.3 else near
-    _write(ax, words + 0.03, place, f"≥ {row.measured:.3g}", color)
+    _write(ax, words + 0.03, place, f"≥ {at_least(row.measured)}", color)
 
 
 def _head(ax: "Axes", place: int, words: str) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from dp_leakage.common.rounding import decimals_up
 from dp_leakage.figures.frames import chosen, drawn_numbers, panels, rate_rows
 from dp_leakage.figures.limits import divided, proven_notes, proven_tprs
 from dp_leakage.figures.notes import own_notes
@@ -81,5 +82,5 @@ def _texts(row: Any) -> tuple[str, str]:
     if np.isnan(row.measured):
         return "–", "–"
     found = f"{10 * row.measured:.1f} [{10 * row.low:.1f}, {10 * row.high:.1f}]"
-    most = "–" if np.isnan(row.precision_proven) else f"{np.ceil(100 * row.precision_proven - 1e-9) / 10:.1f}"
+    most = "–" if np.isnan(row.precision_proven) else decimals_up(10 * row.precision_proven, 1)
     return found, most

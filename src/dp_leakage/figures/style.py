@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
 
 from dp_leakage.attacks import ATTACKS
+from dp_leakage.common.rounding import rounded_down, rounded_up
 from dp_leakage.figures.labels import name_lines, named_beside, room_for
 from dp_leakage.privacy.mechanisms import MECHANISMS
 
@@ -237,9 +238,21 @@ def mechanism_name(mechanism: str) -> str:
 
 def number(value: float) -> str:
     """A budget or a noise multiplier to three digits: 1000, 0.05, 57200; ∞, and – if there is none."""
-    if not isfinite(value):
-        return "∞" if value == inf else "–"
-    return f"{float(f'{value:.3g}'):g}"
+    return f"{float(f'{value:.3g}'):g}" if isfinite(value) else _not_finite(value)
+
+
+def at_most(value: float) -> str:
+    """The same of an upper bound, such as the ε that was spent: rounded up."""
+    return rounded_up(value, 3) if isfinite(value) else _not_finite(value)
+
+
+def at_least(value: float) -> str:
+    """The same of a lower bound, such as the ε that an audit proves: rounded down."""
+    return rounded_down(value, 3) if isfinite(value) else _not_finite(value)
+
+
+def _not_finite(value: float) -> str:
+    return "∞" if value == inf else "–"
 
 
 def styled(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:

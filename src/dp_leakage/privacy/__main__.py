@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from dp_leakage.common.arguments import Parser, number, share, whole
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.rounding import rounded_down, rounded_up
 from dp_leakage.common.shown import CLEAR, show
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
@@ -136,8 +137,11 @@ def _row(name: str, options: argparse.Namespace, sampler: str, neighbors: str) -
             answer = noise = (kappa_for if directional else noise_multiplier)(name, epsilon=options.epsilon, **terms)
     except UserError as error:
         return name, NONE, sampler, neighbors, str(error)
-    symbol = "κ = " if directional and options.epsilon is not None else ""
-    return name, f"{symbol}{answer:.6g}", sampler, neighbors, _statement(name, noise, terms)
+    if options.epsilon is None:
+        shown = rounded_up(answer, 6)
+    else:
+        shown = f"κ = {_enough('κ', answer)}" if directional else _enough("σ", answer)
+    return name, shown, sampler, neighbors, _statement(name, noise, terms)
 
 
 def _select(options: argparse.Namespace) -> int:
@@ -145,7 +149,8 @@ def _select(options: argparse.Namespace) -> int:
     run = {key: getattr(options, key) for key in ("delta", "epochs", "batch_size", "dataset_size")}
     spent = selection_epsilon(options.noise_multiplier, mean=options.mean, runs=options.runs, **run)
     once = epsilon_spent("rdp", noise_multiplier=options.noise_multiplier, **run)
-    print(f"one run: ε = {once:.4g}; the best of {options.mean:g} on average ({options.runs}): ε = {spent:.4g}")
+    of_one, of_all = _limit(once), _limit(spent)
+    print(f"one run: ε = {of_one}; the best of {options.mean:g} on average ({options.runs}): ε = {of_all}")
     print(
         f"by Rényi divergences, add/remove neighbors, δ = {options.delta:g}, Poisson batches; release the best run "
         "alone"
@@ -205,12 +210,23 @@ def _risk(
         return ("-", NONE, *place, str(error))
     assert curve is not None  # as `proves` says
     if target is not None:
-        return ("proven", f"{symbol} = {noise:.6g}", *place, f"{target.words}; {EXACT.get(curve.source, 'bound')}")
-    rates = (f"{float(curve.tpr(fpr)):.4g}" for fpr in (0.01, 0.001))
+        solved = f"{symbol} = {_enough(symbol, noise)}"
+        return ("proven", solved, *place, f"{target.words}; {EXACT.get(curve.source, 'bound')}")
+    rates = (_limit(float(curve.tpr(fpr))) for fpr in (0.01, 0.001))
     says = EXACT.get(curve.source, "bound")
-    mus = (f"{value:.4g}" for value in (curve.mu, curve.mu_bound, curve.regret))
-    rebuilt = () if options.guess is None else (f"{curve.reconstruction(options.guess):.4g}",)
-    return (f"{symbol} = {noise:.6g}", f"{curve.advantage:.4g}", *rates, *mus, *rebuilt, *place, says)
+    mus = map(_limit, (curve.mu, curve.mu_bound, curve.regret))
+    rebuilt = () if options.guess is None else (_limit(curve.reconstruction(options.guess)),)
+    return (f"{symbol} = {noise:.6g}", _limit(curve.advantage), *rates, *mus, *rebuilt, *place, says)
+
+
+def _limit(value: float) -> str:
+    """What is proven of any attack, or spent: never stated smaller than it is."""
+    return rounded_up(value, 4)
+
+
+def _enough(symbol: str, noise: float) -> str:
+    """Noise that was solved for: a σ no smaller, and a concentration κ no larger, than what keeps the promise."""
+    return (rounded_down if symbol == "κ" else rounded_up)(noise, 6, slack=0)
 
 
 def _statement(name: str, noise: float, terms: dict[str, Any]) -> str:

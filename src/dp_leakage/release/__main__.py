@@ -15,6 +15,7 @@ from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import is_dir, user_path
+from dp_leakage.common.rounding import rounded_down
 from dp_leakage.common.shown import show
 from dp_leakage.release.folder import alone, check_new, released_before, verify
 
@@ -68,11 +69,12 @@ def _make(options: argparse.Namespace) -> None:
     interval = float(config.get("checkpoint_seconds", 60))
     if audit := wanted.get("audit"):
         models = audit["models"]
-        print(f"Audits {models} twins first; they could show ε ≥ {most_shown(plan, models):.3g}.", flush=True)
+        most = rounded_down(most_shown(plan, models), 3)
+        print(f"Audits {models} twins first; they could show ε ≥ {most}.", flush=True)
         with alone(folder) as working:
             state = Checkpoint(working / "audit.safetensors", f"{plan.identity}-{audit}", interval)
             twins = audited(plan, models, audit.get("canary", CANARIES[0]), state, lambda n, m: _show(n, m, "twin"))
-        print(f"They show ε ≥ {twins['epsilon_at_least']:.3g} with 95 % confidence.", flush=True)
+        print(f"They show ε ≥ {rounded_down(twins['epsilon_at_least'], 3)} with 95 % confidence.", flush=True)
         measured["audits"] = [*measured.get("audits", []), twins]
     times = "once" if plan.selection is None else f"{plan.selection['mean']:g} times on average"
     print(

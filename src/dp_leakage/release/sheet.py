@@ -6,7 +6,8 @@ from io import BytesIO
 from typing import NamedTuple
 
 from dp_leakage.common.config import Json
-from dp_leakage.release.statement import in_words
+from dp_leakage.common.rounding import decimals_up, rounded_down, rounded_up
+from dp_leakage.release.statement import DIGITS, in_words
 
 NOT_DECLARED = "not declared"
 DRAWN = {  # sampler → how batches are drawn, with the rate in percent
@@ -139,7 +140,8 @@ def _lines(told: list[Section], size: float) -> list[tuple[str, bool]]:
 
 
 def _proven(statement: Json) -> list[str]:
-    spent = "; ".join(f"ε = {row['epsilon']:.4g} at δ = {row['delta']:g}" for row in statement["epsilon"])
+    rows = statement["epsilon"]
+    spent = "; ".join(f"ε = {rounded_up(row['epsilon'], DIGITS)} at δ = {row['delta']:g}" for row in rows)
     told, unit = statement["mechanism"], statement["unit"].removeprefix("one ")
     drawn = DRAWN[told["sampler"]].format(unit=unit, rate=100 * told["sampling_probability"])
     said = [
@@ -160,7 +162,7 @@ def _proven(statement: Json) -> list[str]:
     rebuilt = next(row["tpr_at_most"] for row in statement["trade_off"] if row["fpr"] == GUESS)
     said.append(
         f"Someone who would reconstruct a {REBUILT[unit]} with a chance of {100 * GUESS:g} % without the model does so "
-        f"with at most {100 * _rounded_up(rebuilt):.1f} % with it, even if they know all other {unit}s."
+        f"with at most {decimals_up(100 * rebuilt, 1)} % with it, even if they know all other {unit}s."
     )
     return said
 
@@ -169,10 +171,11 @@ def _choice(statement: Json) -> str:
     if (chosen := statement["selection"]) is None:
         return "No ε was spent on a choice: there was one training, with the settings of its cell."
     by = "a score without noise on other records" if chosen["score_noise"] is None else "a noisy score"
+    once, choosing = (rounded_up(chosen[f"epsilon_of_{part}"], DIGITS) for part in ("one_training", "choosing"))
     return (
         f"The best of a random number of trainings ({chosen['runs']}, {chosen['mean']:g} on average), with settings "
-        f"drawn from {chosen['settings']}, by {by}. One training spends ε = {chosen['epsilon_of_one_training']:.4g}; "
-        f"the choice adds {chosen['epsilon_of_choosing']:.4g}, which the ε above includes."
+        f"drawn from {chosen['settings']}, by {by}. One training spends ε = {once}; "
+        f"the choice adds {choosing}, which the ε above includes."
     )
 
 
@@ -198,8 +201,8 @@ def _measured(measured: Json) -> list[str]:
 
 def _audits(measured: Json) -> list[str]:
     said = [
-        f"{audit.get('of', 'The study')}: ε ≥ {audit['epsilon_at_least']:.3g} at δ = {audit['delta']:g} with "
-        f"{100 * audit['confidence']:.4g} % confidence; the largest that it could have shown is "
+        f"{audit.get('of', 'The study')}: ε ≥ {rounded_down(audit['epsilon_at_least'], 3)} at δ = {audit['delta']:g} "
+        f"with {100 * audit['confidence']:.4g} % confidence; the largest that it could have shown is "
         f"{audit['could_have_shown']:.3g}."
         for audit in measured.get("audits", [])
     ]
@@ -209,7 +212,7 @@ def _audits(measured: Json) -> list[str]:
 def _accusation(statement: Json) -> list[str]:
     rows = statement["precision_at_fpr_0.001"]
     limits = "; ".join(
-        f"prior {100 * row['prior']:g} %: at most {100 * row['precision_at_most']:.1f} %" for row in rows
+        f"prior {100 * row['prior']:g} %: at most {decimals_up(100 * row['precision_at_most'], 1)} %" for row in rows
     )
     return [
         "Of those whom an attack accuses at a false positive rate of 0.1 %, the share that are members, by the share "
@@ -219,8 +222,4 @@ def _accusation(statement: Json) -> list[str]:
 
 def _up(value: float) -> str:
     """Three digits behind the point, rounded up: a proven limit is never stated too small."""
-    return f"{_rounded_up(value):.3f}"
-
-
-def _rounded_up(value: float) -> float:
-    return float(-(-value * 1000 // 1) / 1000)
+    return decimals_up(value, 3)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.rounding import rounded_up
 from dp_leakage.common.schemas import Schema, check, enum
 from dp_leakage.privacy.accounting import tradeoff
 from dp_leakage.privacy.accounting.curve import Training, proven_curve
@@ -25,6 +26,7 @@ from dp_leakage.privacy.rates import PRIORS
 
 FORMAT = "dp-leakage privacy statement 1"
 DELTAS = (1e-5, 1e-6, 1e-8)  # of ε beside the study's own δ
+DIGITS = 4  # of ε in sentences
 RATES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)  # of the trade-off curve
 AGREEMENT = 1e-6  # how far ε may lie from what is stated (relative)
 GRID = 1e-3  # of dp-accounting's loss distributions; it rounds up, by less than 1e-3 of ε where ε is about 1
@@ -255,14 +257,14 @@ def check_statement(statement: Any, where: str) -> list[str]:
             raise UserError(f"{where}: epsilon {words}")
         if asked is not None and row["delta"] == statement["delta"] and found > asked:
             raise UserError(f"{where}: epsilon is {found:.6g}, above the {asked:g} that was asked for")
-        said.append(f"ε = {found:.4g} at δ = {row['delta']:g}, for {in_words(statement)}")
+        said.append(f"ε = {rounded_up(found, DIGITS)} at δ = {row['delta']:g}, for {in_words(statement)}")
     return said
 
 
 def spent_in_words(statement: Mapping[str, Any]) -> str:
     """``ε = 0.9023 at δ = 1e-05``: at the δ of the study."""
     (spent,) = [row["epsilon"] for row in statement["epsilon"] if row["delta"] == statement["delta"]]
-    return f"ε = {spent:.4g} at δ = {statement['delta']:g}"
+    return f"ε = {rounded_up(spent, DIGITS)} at δ = {statement['delta']:g}"
 
 
 def in_words(statement: Mapping[str, Any]) -> str:

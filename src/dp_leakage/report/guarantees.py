@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from math import inf, isfinite, nan
 
-import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.numbers import fraction
+from dp_leakage.common.rounding import decimals_up
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.privacy.rates import PRIORS, precision
 from dp_leakage.report.claims import Telling
@@ -68,9 +67,10 @@ def proven_words(proven: Proven | None, tell: Telling, given: str = "") -> str:
         for fpr, tpr in proven.tprs.items()
     ]
     named = f" or identify more than {' or '.join(rates)}" if rates else ""
-    strength = (
-        f" (μ = {tell('mu', proven.mu, f'{proven.mu:.2f}', **said)})" if proven.exact else _bounded(proven, tell, said)
-    )
+    if proven.exact:
+        strength = f" (μ = {tell('mu', proven.mu, rounded_up(proven.mu, 2), **said)})"
+    else:
+        strength = _bounded(proven, tell, said)
     return f"{words}{named}{strength}."
 
 
@@ -138,7 +138,5 @@ def _rate(fpr: float, tell: Telling) -> str:
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
-    """Rounded up, so that a proven limit is never stated too small."""
-    if digits == 3:
-        return fraction(np.ceil(1000 * value) / 1000)
-    return f"{np.ceil(10 * value - 1e-9) / 10:.1f}"
+    """Rounded up to so many digits behind the point, so that a proven limit is never stated too small."""
+    return decimals_up(value, digits) if isfinite(value) else "–"

@@ -5,11 +5,11 @@ No answer names such a setting, and nothing counts as proven of it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import pandas as pd
 
+from dp_leakage.common.rounding import decimals_down, decimals_up, rounded_down, rounded_up
 from dp_leakage.figures.frames import chosen
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
@@ -18,6 +18,7 @@ from dp_leakage.privacy.defenses import CLAIMED
 from dp_leakage.report.claims import REFUTED, Claim, Telling
 from dp_leakage.report.exceeded import Exceeded, exceeded
 
+Spell = Callable[[float, int], str]
 DIGITS = range(3, 18)  # from what all numbers have to what tells any two apart
 
 
@@ -43,7 +44,7 @@ def _above(row: Mapping[str, Any]) -> Claim:
     where = {key: row[key] for key in CELL}
     tell = Telling(where | ({"neighbors": row["relation"]} if row["relation"] else {}))
     counted = f" for {name(row['relation'])} neighbors" if row["relation"] else ""
-    shown = _apart(row["value"], row["allowed"], _significant)
+    shown = _apart(row["value"], row["allowed"], rounded_down, rounded_up)
     bound = tell("epsilon_lower_bound", row["value"], shown[0])
     most = tell("epsilon_allowed", row["allowed"], shown[1])
     sure = f"with {tell('confidence', 0.95, '95')} % confidence for all bounds of the study at once"
@@ -63,8 +64,10 @@ def _exceeded(one: Exceeded) -> Claim:
     where = {"dataset": dataset, "model": model, "defense": defense}
     attack = str(one.row["of"] or one.row["attack"])
     tell = Telling(where | {"attack": attack})
-    spell, unit = (_decimal, "") if one.metric == "reached_advantage" else (_percent, " %")
-    shown = _apart(one.low, one.limit, spell)
+    if one.metric == "reached_advantage":
+        unit, shown = "", _apart(one.low, one.limit, decimals_down, decimals_up)
+    else:
+        unit, shown = " %", _apart(100 * one.low, 100 * one.limit, _percent_down, _percent_up)
     reached = tell(one.metric, one.low, shown[0], among=one.among) + unit
     limit = tell(one.proven, one.limit, shown[1]) + unit
     together = ""
@@ -92,25 +95,19 @@ SAID = {
 }
 
 
-def _apart(bound: float, limit: float, spell: Callable[[float, int, str], str]) -> tuple[str, str]:
+def _apart(bound: float, limit: float, down: Spell, up: Spell) -> tuple[str, str]:
     """A lower bound rounded down and the limit that it exceeds rounded up, with as many digits as tell them apart."""
-    pairs = ((spell(bound, digits, ROUND_FLOOR), spell(limit, digits, ROUND_CEILING)) for digits in DIGITS)
+    pairs = ((down(bound, digits), up(limit, digits)) for digits in DIGITS)
     return next((pair for pair in pairs if float(pair[0]) > float(pair[1])), (str(bound), str(limit)))
 
 
-def _significant(value: float, digits: int, rounding: str) -> str:
-    """1.004, 57200, 1e+06: a budget to so many significant digits."""
-    return f"{float(Context(digits, rounding).create_decimal(repr(float(value)))):.{digits}g}"
+def _percent_down(value: float, digits: int) -> str:
+    """9.0: per cent have two digits fewer behind the point than shares."""
+    return decimals_down(value, digits - 2)
 
 
-def _decimal(value: float, digits: int, rounding: str, shift: int = 0) -> str:
-    """0.090: with so many digits behind the point, before it moves by ``shift``."""
-    return str(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), rounding).scaleb(shift))
-
-
-def _percent(value: float, digits: int, rounding: str) -> str:
-    """9.0: per cent, with as many digits."""
-    return _decimal(value, digits, rounding, 2)
+def _percent_up(value: float, digits: int) -> str:
+    return decimals_up(value, digits - 2)
 
 
 def _claim(where: Mapping[str, str], words: str, tell: Telling) -> Claim:

@@ -1,7 +1,7 @@
 """The tables of the page, as text ready to print."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -22,7 +22,7 @@ from dp_leakage.figures.numbers import (
     fraction,
     interval,
 )
-from dp_leakage.figures.style import look, name, number
+from dp_leakage.figures.style import at_least, at_most, look, name, number
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.metrics.rows import CELL
@@ -92,7 +92,7 @@ def _setting_row(one: Setting) -> list[str]:
         *(interval(*leak.tprs[rate]) if leak and rate in leak.tprs else "–" for rate in FPR_OF_TPR),
         interval(*leak.auc) if leak else "–",
         rounded_up(one.proven.advantage) if one.proven else "–",
-        number(one.spent),
+        at_most(one.spent),
         name(one.neighbors) if one.neighbors else "–",
     ]
 
@@ -145,8 +145,8 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
     cells = pd.concat([private, others]).drop_duplicates(CELL).merge(spent(frame), how="left", on=CELL)
     cells = cells.merge(_hypothetical(private), how="left", on=CELL)
     cells = in_order(cells.merge(_proved(frame), how="left", on=CELL))
-    columns = {"if batches were Poisson": "if_poisson", "an audit proves at least": "proved"}
-    shown = {head: column for head, column in columns.items() if cells[column].notna().any()}
+    columns = {"if batches were Poisson": ("if_poisson", at_most), "an audit proves at least": ("proved", at_least)}
+    shown = {head: column for head, column in columns.items() if cells[column[0]].notna().any()}
     tables = [(heading, _spent_rows(part, list(shown.values()))) for heading, part in panels(cells)]
     if len({str(rows) for _, rows in tables}) == 1:
         tables = [("", tables[0][1])]
@@ -176,16 +176,16 @@ def _proved(frame: pd.DataFrame) -> pd.DataFrame:
     return bounds.groupby(CELL)["value"].max().rename("proved").reset_index()
 
 
-def _spent_rows(part: pd.DataFrame, more: list[str]) -> list[list[str]]:
+def _spent_rows(part: pd.DataFrame, more: list[tuple[str, Callable[[float], str]]]) -> list[list[str]]:
     return [
         [
             look(series).label,
             number(row.epsilon),
             number(row.noise_multiplier),
-            number(row.epsilon_spent),
+            at_most(row.epsilon_spent),
             _accounted(row),
             name(row.spent_neighbors) if isinstance(row.spent_neighbors, str) else "–",
-            *(number(value) if np.isfinite(value) else "" for value in (getattr(row, column) for column in more)),
+            *(spell(value) if np.isfinite(value := getattr(row, column)) else "" for column, spell in more),
         ]
         for series, rows in each_series(part)
         for row in rows.itertuples()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from dp_leakage.figures.numbers import fraction
-from dp_leakage.figures.style import look, name, number
+from dp_leakage.figures.style import at_most, look, name
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
@@ -235,7 +235,7 @@ def _cell(one: Setting, tell: Telling) -> str:
         budget, claim = f"ε = {claimed}", f"{name(one.holds_for)}; " if one.holds_for else ""
         if not one.holds:
             said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
-            budget = f"ε = {tell.plain('epsilon_spent', one.spent, **said, **where)}"
+            budget = f"ε = {tell('epsilon_spent', one.spent, at_most(one.spent), **said, **where)}"
             claim = f"claimed as {claimed}; "
     elif np.isfinite(one.row["noise_multiplier"]):
         budget = f"σ = {tell.plain('noise_multiplier', one.row['noise_multiplier'], **where)}"
@@ -377,7 +377,7 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0, outside: Sequence[str
     if one.private:
         tell = Telling(_where(one))
         said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
-        figure = tell("epsilon_spent", one.spent, number(one.spent), **said)
+        figure = tell("epsilon_spent", one.spent, at_most(one.spent), **said)
         whose = f"{name(one.neighbors)} neighbors" if one.neighbors else "neighbors not known"
         delta = one.row["delta"]
         words = f"{whose}, δ = {tell('delta', delta, f'{delta:g}')}"

@@ -1,0 +1,53 @@
+"""Limits as text: an upper bound is rounded up and a lower bound down, so that none is stated better than it is.
+
+Noise is calibrated by search, so a limit may lie off a figure by the noise of that search alone. It is then that
+figure: 10.0000001 is 10, not 10.1.
+"""
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from math import isfinite
+
+SLACK = 1e-6  # how far a figure may lie on the wrong side (relative); never more than a hundredth of the last digit
+EXACT = Context(prec=700)  # wide enough for every float
+
+
+def rounded_up(value: float, digits: int, slack: float = SLACK) -> str:
+    """1.01, 57200, 1e+06: an upper bound to so many significant digits."""
+    return _significant(value, digits, ROUND_CEILING, slack)
+
+
+def rounded_down(value: float, digits: int, slack: float = SLACK) -> str:
+    """The same of a lower bound."""
+    return _significant(value, digits, ROUND_FLOOR, slack)
+
+
+def decimals_up(value: float, places: int) -> str:
+    """0.090: an upper bound with so many digits behind the point."""
+    return _decimals(value, places, ROUND_CEILING)
+
+
+def decimals_down(value: float, places: int) -> str:
+    """The same of a lower bound."""
+    return _decimals(value, places, ROUND_FLOOR)
+
+
+def _significant(value: float, digits: int, rounding: str, slack: float) -> str:
+    if not isfinite(value):
+        return f"{value:g}"
+    exact = Decimal(repr(float(value)))
+    found = _quantized(exact, exact.adjusted() - digits + 1, rounding, slack)
+    return f"{float(found):.{max(digits, 6)}g}"
+
+
+def _decimals(value: float, places: int, rounding: str) -> str:
+    if not isfinite(value):
+        return f"{value:g}"
+    return f"{_quantized(Decimal(repr(float(value))), -places, rounding, SLACK):f}"
+
+
+def _quantized(exact: Decimal, exponent: int, rounding: str, slack: float) -> Decimal:
+    unit = Decimal(1).scaleb(exponent)
+    near = exact.quantize(unit, ROUND_HALF_EVEN, EXACT)
+    if abs(near - exact) <= min(Decimal(slack) * abs(exact), unit / 100):
+        return near
+    return exact.quantize(unit, rounding, EXACT)
