@@ -151,7 +151,7 @@ def test_the_epsilon_that_was_spent_is_shown_no_smaller_than_it_is(spent: float,
     (line,) = table.rows
     assert line[table.heads.index("claimed ε")] == "0.5"
     assert line[table.heads.index("spent ε")] == shown
-    assert line[table.heads.index("an audit proves at least")] == "0.299"
+    assert line[table.heads.index("an audit proves at least")] == "0.299 (zero-out)"
 
 
 def test_noise_that_is_known_by_its_risk_alone_is_called_by_it() -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -145,7 +144,10 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
     cells = pd.concat([private, others]).drop_duplicates(CELL).merge(spent(frame), how="left", on=CELL)
     cells = cells.merge(_hypothetical(private), how="left", on=CELL)
     cells = in_order(cells.merge(_proved(frame), how="left", on=CELL))
-    columns = {"if batches were Poisson": ("if_poisson", at_most), "an audit proves at least": ("proved", at_least)}
+    columns: dict[str, tuple[str, Callable[[Any], str]]] = {
+        "if batches were Poisson": ("if_poisson", at_most),
+        "an audit proves at least": ("proved", str),
+    }
     shown = {head: column for head, column in columns.items() if cells[column[0]].notna().any()}
     tables = [(heading, _spent_rows(part, list(shown.values()))) for heading, part in panels(cells)]
     if len({str(rows) for _, rows in tables}) == 1:
@@ -170,13 +172,17 @@ def _hypothetical(private: pd.DataFrame) -> pd.DataFrame:
 
 
 def _proved(frame: pd.DataFrame) -> pd.DataFrame:
-    """The largest lower bound that an audit found for each cell."""
-    bounds = frame[frame["metric"] == "epsilon_lower_bound"]
-    bounds = bounds[bounds["neighbors"] != "presence"]
-    return bounds.groupby(CELL)["value"].max().rename("proved").reset_index()
+    """The largest lower bound that an audit found for each cell, and for which neighbors: ``1.6 (replace-one)``."""
+    bounds = frame[(frame["metric"] == "epsilon_lower_bound") & (frame["neighbors"] != "presence")]
+    best = bounds.sort_values("value", kind="stable").drop_duplicates(CELL, keep="last")
+    told = [
+        f"{at_least(value)}{f' ({name(neighbors)})' if neighbors else ''}"
+        for value, neighbors in zip(best["value"], best["neighbors"], strict=True)
+    ]
+    return best[CELL].assign(proved=told)
 
 
-def _spent_rows(part: pd.DataFrame, more: list[tuple[str, Callable[[float], str]]]) -> list[list[str]]:
+def _spent_rows(part: pd.DataFrame, more: list[tuple[str, Callable[[Any], str]]]) -> list[list[str]]:
     return [
         [
             look(series).label,
@@ -185,7 +191,7 @@ def _spent_rows(part: pd.DataFrame, more: list[tuple[str, Callable[[float], str]
             at_most(row.epsilon_spent),
             _accounted(row),
             name(row.spent_neighbors) if isinstance(row.spent_neighbors, str) else "–",
-            *(spell(value) if np.isfinite(value := getattr(row, column)) else "" for column, spell in more),
+            *(spell(value) if pd.notna(value := getattr(row, column)) else "" for column, spell in more),
         ]
         for series, rows in each_series(part)
         for row in rows.itertuples()
