@@ -3,6 +3,7 @@
 The small study has five cells (none; naive and rdp at ε 1 and 100), three attacks and all of the quickstart's figures.
 """
 
+import shutil
 from collections import Counter
 
 CELLS = 5
@@ -26,6 +27,14 @@ TRAINED = Counter({"train_target": CELLS, "train_auxiliary": 1, "fit_attack": 1}
 
 def test_a_finished_study_has_nothing_to_do(workflow):
     assert workflow.planned("quickstart") == Counter()
+
+
+def test_results_that_were_copied_without_snakemakes_notes_are_named(workflow):
+    assert "beware" not in workflow.snakemake("quickstart", "-n")
+    shutil.rmtree(workflow.folder / ".snakemake" / "metadata")
+    words = "beware: results/quickstart-smoke was made elsewhere: Snakemake's notes on it, .snakemake/metadata, are not here"
+    assert words in workflow.snakemake("quickstart", "-n")
+    assert "beware" not in workflow.snakemake("atlas", "-n")
 
 
 def test_a_fresh_copy_runs_every_job_once(unrun):

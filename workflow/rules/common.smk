@@ -21,6 +21,7 @@ from dp_leakage.jobs.start import start
 from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
 from dp_leakage.common.shown import as_label, as_rst
+from dp_leakage.provenance.notes import lost
 from dp_leakage.study import CLASS_SCORES, SIGNALS, paths, plan
 from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
@@ -166,6 +167,15 @@ REPOSITORY = _repository()
 # A module is asked by its Snakefile too, for files that are not known yet.
 TARGETS = asked(sys.argv, otherwise=() if IN_MODULE else (DEFAULT,))
 STUDIES = or_stop(_studies)
+for study in STUDIES.values():
+    if workflow.is_main_process and not IN_MODULE and not IN_STORAGE:
+        if asks_for(TARGETS, study.target) and lost(study.path(paths.REPORT)):
+            _let_snakemake_finish()
+            words = (
+                "was made elsewhere: Snakemake's notes on it, .snakemake/metadata, are not here, so Snakemake may not see "
+                "what was changed since; copy these notes too, or move the folder away"
+            )
+            print(f"beware: results/{study.name} {words}", file=sys.stderr, flush=True)
 # This decides how a job runs, not what it computes, so it is in the environment, where a change reruns nothing.
 os.environ.update(
     DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),
