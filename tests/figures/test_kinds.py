@@ -21,7 +21,7 @@ from dp_leakage.figures.frames import NUMBERS, OF_CELL
 from dp_leakage.figures.labels import named_beside
 from dp_leakage.figures.notes import claimed_relations
 from dp_leakage.figures.pareto import surely_beaten, undominated
-from dp_leakage.figures.style import ALARM, encode, name, number
+from dp_leakage.figures.style import ALARM, at_most, encode, name
 from dp_leakage.metrics.roc import tpr_at_fpr
 from dp_leakage.metrics.rows import CELL, qualifiers
 from dp_leakage.metrics.spent import spent
@@ -370,7 +370,7 @@ def test_the_number_beside_a_point_is_the_spent_epsilon_of_one_relation(kind: st
     assert not np.allclose(rows.loc[known, "epsilon"], rows.loc[known, "epsilon_spent"])  # the claims differ
     labels = {text.get_text() for ax in figure.axes for text in ax.texts}
     assert labels
-    assert labels <= {number(value) for value in rows.loc[known, "epsilon_spent"]}
+    assert labels <= {at_most(value) for value in rows.loc[known, "epsilon_spent"]}
     assert not any("e+" in label for label in labels)
     notes = " ".join(figure.get_supxlabel().split())
     assert f"ε spent, for {name(relation)} neighbors" in notes
