@@ -32,7 +32,7 @@ def test_a_finished_study_has_nothing_to_do(workflow):
 def test_results_that_were_copied_without_snakemakes_notes_are_named(workflow):
     assert "beware" not in workflow.snakemake("quickstart", "-n")
     shutil.rmtree(workflow.folder / ".snakemake" / "metadata")
-    words = "beware: results/quickstart-smoke was made elsewhere: Snakemake's notes on it, .snakemake/metadata, are not here"
+    words = "beware: results/quickstart-smoke was made elsewhere: Snakemake's notes on it, .snakemake/metadata, are not"
     assert words in workflow.snakemake("quickstart", "-n")
     assert "beware" not in workflow.snakemake("atlas", "-n")
 
