@@ -91,3 +91,13 @@ def test_a_study_without_attacks_has_nothing_to_choose(context: ReportContext) -
     page = render(replace(context, metrics=metrics, exposed=None))
     assert 'id="explore"' not in page
     assert 'class="instead"' not in page
+
+
+def test_a_limit_that_takes_a_projection_as_known_says_so_and_bounds_no_accusation(context: ReportContext) -> None:
+    found = answers(context.metrics)
+    made, plain = explored(found, {"digits": ("the PCA, fitted on 800 records",)}), explored(found)
+    proven = [point for point in made.points if "proven" in point["up"]]
+    assert proven
+    assert all("given the PCA, fitted on 800 records, no attack has" in point["says"]["proven"] for point in proven)
+    assert all(point["accused"]["most"] is None for point in made.points if "accused" in point)
+    assert any(point["accused"]["most"] is not None for point in plain.points if "accused" in point)

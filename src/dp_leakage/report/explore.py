@@ -14,9 +14,9 @@ from dp_leakage.figures.style import INK, look, name
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.report.answer import Answer, Setting
-from dp_leakage.report.claims import Claim, percent
+from dp_leakage.report.claims import Claim, Telling, percent
 from dp_leakage.report.guarantees import rounded_up
-from dp_leakage.report.words import tiles_of
+from dp_leakage.report.words import given, tiles_of
 
 FEWEST = 2  # points that are worth a picture
 
@@ -61,7 +61,7 @@ def explored(answers: Sequence[Answer], outside: Mapping[str, Sequence[str]] | N
     if len(chosen) < FEWEST:
         return None
     several = len(answers) > 1
-    points = [_point(answer, one, several) for answer, one in chosen]
+    points = [_point(answer, one, several, uncovered.get(answer.dataset, ())) for answer, one in chosen]
     if not any(point["told"] for point in points):
         points[0]["told"] = True
     known = {key for point in points for key in point["up"]}
@@ -92,11 +92,12 @@ def _rate(fpr: float) -> str:
     return f"tpr{fpr:g}"
 
 
-def _point(answer: Answer, one: Setting, several: bool) -> dict[str, Any]:
+def _point(answer: Answer, one: Setting, several: bool, outside: Sequence[str]) -> dict[str, Any]:
     """A cell: where it stands (values with their intervals, fractions), what is said of it, and for an accusation the
-    attack's rates and the proven limit.
+    attack's rates and the proven limit, if that holds whatever no ε covers.
     """
     assert one.leak is not None
+    known = given(one, outside, Telling())
     found, style = one.leak, look(one.series)
     label = cell_label(one.series, one.row)
     accuracy = f"right on {percent(one.accuracy)} of new records"
@@ -107,7 +108,8 @@ def _point(answer: Answer, one: Setting, several: bool) -> dict[str, Any]:
         says[_rate(fpr)] = f"{percent(tpr)} of the members identified at {100 * fpr:g} % false positives"
     if one.proven is not None:
         up["proven"] = [round(one.proven.advantage, 6)]
-        says["proven"] = f"no attack has an advantage above {rounded_up(one.proven.advantage)}"
+        limit = f"no attack has an advantage above {rounded_up(one.proven.advantage)}"
+        says["proven"] = f"{f'given {known}, ' if known else ''}{limit}"
     point = {
         "name": label,
         "series": style.label,
@@ -118,14 +120,14 @@ def _point(answer: Answer, one: Setting, several: bool) -> dict[str, Any]:
         "up": up,
         "says": {key: f"{label}: {accuracy}; {words}." for key, words in says.items()},
     }
-    return point | ({"accused": _accused(one)} if found.tprs else {})
+    return point | ({"accused": _accused(one, bool(known))} if found.tprs else {})
 
 
-def _accused(one: Setting) -> dict[str, Any]:
+def _accused(one: Setting, conditional: bool) -> dict[str, Any]:
     """The rates that decide what an accusation is worth, at the smallest rate of false alarms that was measured."""
     assert one.leak is not None
     fpr = min(one.leak.tprs)
-    most = one.proven.tprs.get(fpr) if one.proven else None
+    most = one.proven.tprs.get(fpr) if one.proven and not conditional else None
     return {"fpr": fpr, "tpr": [max(end, 0.0) for end in one.leak.tprs[fpr]], "most": most}
 
 
