@@ -94,7 +94,7 @@ def _rate(fpr: float) -> str:
 
 def _point(answer: Answer, one: Setting, several: bool, outside: Sequence[str]) -> dict[str, Any]:
     """A cell: where it stands (values with their intervals, fractions), what is said of it, and for an accusation the
-    attack's rates and the proven limit, if that holds whatever no ε covers.
+    attack's rates and the proven limit, with what that takes as known.
     """
     assert one.leak is not None
     known = given(one, outside, Telling())
@@ -120,15 +120,15 @@ def _point(answer: Answer, one: Setting, several: bool, outside: Sequence[str]) 
         "up": up,
         "says": {key: f"{label}: {accuracy}; {words}." for key, words in says.items()},
     }
-    return point | ({"accused": _accused(one, bool(known))} if found.tprs else {})
+    return point | ({"accused": _accused(one, known)} if found.tprs else {})
 
 
-def _accused(one: Setting, conditional: bool) -> dict[str, Any]:
+def _accused(one: Setting, known: str) -> dict[str, Any]:
     """The rates that decide what an accusation is worth, at the smallest rate of false alarms that was measured."""
     assert one.leak is not None
     fpr = min(one.leak.tprs)
-    most = one.proven.tprs.get(fpr) if one.proven and not conditional else None
-    return {"fpr": fpr, "tpr": [max(end, 0.0) for end in one.leak.tprs[fpr]], "most": most}
+    most = one.proven.tprs.get(fpr) if one.proven else None
+    return {"fpr": fpr, "tpr": [max(end, 0.0) for end in one.leak.tprs[fpr]], "most": most, "given": known}
 
 
 def _rounded(estimate: Estimate) -> list[float]:

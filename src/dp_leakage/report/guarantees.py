@@ -83,8 +83,11 @@ def _bounded(proven: Proven, tell: Telling, said: dict[str, str]) -> str:
     return f" (at every rate within Gaussian noise of μ = {mu}, with a regret of {regret})"
 
 
-def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling) -> str:
-    """What an accusation is worth, for a reader who has never seen a privacy paper; "" if nothing was measured."""
+def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling, given: str = "") -> str:
+    """What an accusation is worth, for a reader who has never seen a privacy paper; "" if nothing was measured.
+
+    ``given`` is what the proof takes as known.
+    """
     if leak is None or not leak.tprs:
         return ""
     fpr = min(leak.tprs)
@@ -92,24 +95,25 @@ def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling) -> str:
     people = tell("fpr", fpr, f"one in {round(1 / fpr)}")
     lines = []
     for prior in PRIORS:
-        given = {"fpr": fpr, "prior": prior}
+        of = {"fpr": fpr, "prior": prior}
         found = Estimate(*(10 * precision(prior, max(tpr, 0.0), fpr) for tpr in measured))
         shown = f"{found.value:.1f} [{found.low:.1f}, {found.high:.1f}]"
-        were = tell("members_of_ten_accused", found.value, shown, low=found.low, high=found.high, **given)
+        were = tell("members_of_ten_accused", found.value, shown, low=found.low, high=found.high, **of)
         limit = ""
         if most is not None:
             at_most = 10 * precision(prior, most, fpr)
             shown = rounded_up(at_most, 1)
-            limit = f"; no attack exceeds {tell('members_of_ten_accused_proven', at_most, shown, **given)}"
-        guess = tell("members_of_ten_accused_at_random", 10 * prior, f"{10 * prior:g}", **given)
+            limit = f"; no attack exceeds {tell('members_of_ten_accused_proven', at_most, shown, **of)}"
+        guess = tell("members_of_ten_accused_at_random", 10 * prior, f"{10 * prior:g}", **of)
         share = tell("prior", prior, SHARES[prior])
         verb = "was" if prior < 0.5 else "were"
         lines.append(
             f"where {share} of the people tested {verb} in the training data, {were} (at random {guess}){limit}"
         )
+    assumed = f" What no attack exceeds is proven given {given}." if given and most is not None else ""
     return (
         f"Example: an attacker wrongly accuses {people} people who were not in the training data. Of ten people whom "
-        f"the attack that is strongest at that rate accuses, this many were members: {'. Or, '.join(lines)}."
+        f"the attack that is strongest at that rate accuses, this many were members: {'. Or, '.join(lines)}.{assumed}"
     )
 
 

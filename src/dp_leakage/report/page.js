@@ -176,7 +176,7 @@
     at("guessed").textContent = `${of_ten(fixed)} of 10`;
     const most = rates.most === null ? null : precision(fixed, rates.most, rates.fpr);
     at("most").textContent = most === null ? "not known: nothing is proven"
-      : `${(Math.ceil(100 * most - 1e-9) / 10).toFixed(1)} of 10`;
+      : `${(Math.ceil(100 * most - 1e-9) / 10).toFixed(1)} of 10${rates.given && `, given ${rates.given}`}`;
     for (const [id, part] of [["found", value], ["guessed", fixed], ["most", most ?? 0]])
       at(id).previousElementSibling.firstElementChild.style.width = `${100 * (part || 0)}%`;
   };

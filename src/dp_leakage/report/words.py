@@ -427,9 +427,7 @@ def _more(answer: Answer, one: Setting, place: int, outside: Sequence[str]) -> l
             "rates": lambda tell: _rates_of(one, tell),
             "twin": lambda tell: _twin(one, twin, tell),
             "limits": lambda tell: proven_words(one.proven, tell, given(one, outside, tell)),
-            "accusation": lambda tell: risk_words(
-                one.leak, None if given(one, outside, Telling()) else one.proven, tell
-            ),
+            "accusation": lambda tell: risk_words(one.leak, one.proven, tell, given(one, outside, tell)),
             "tuning": lambda tell: tuned_words(one.tuned, tell),
             "untuned": lambda tell: more_tuning(one.tuned) if answer.kind in ("open", "neither") else "",
         }
