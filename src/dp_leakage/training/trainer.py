@@ -235,7 +235,7 @@ def start(
     batch_size = min(settings.batch_size, records)
     share = 1.0 if held is None else HEADS
     groups = y if groups is None else groups
-    count = int(groups.max()) + 1 if group_count is None else group_count
+    count = _count_of(mechanism, groups) if group_count is None else group_count
     divisor = _divisor(mechanism, batch_size, records, count, share)
     own = [stream(seed, "noise", device) for seed in seeds]
     noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
@@ -414,6 +414,12 @@ def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) 
     if len(counts) > 1:
         raise UserError(f"subsets: models train on {min(counts)} to {max(counts)} persons; valid is one number")
     return counts.pop()
+
+
+def _count_of(mechanism: Mechanism | None, groups: Tensor) -> int:
+    """The number of groups, if those are the units; else one, and nothing waits for the groups' device."""
+    grouped = mechanism is not None and holds_groups(mechanism.unit)
+    return int(groups.max()) + 1 if grouped else 1
 
 
 def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, groups: int, share: float) -> float:
