@@ -256,6 +256,10 @@ def test_a_lower_bound_above_the_spent_epsilon_is_shown_in_red(context: ReportCo
     assert broken_claims(pd.concat([context.metrics, high.assign(neighbors="zero_out")])) == []  # not known
     assert 'class="alarm"' in render(replace(context, metrics=broken))
     assert 'class="alarm"' not in html
+    uncovered = any(data.outside for data in context.data)
+    assert ("or comes from what no ε covers" in render(replace(context, metrics=broken))) is uncovered
+    covered = [replace(data, outside=()) for data in context.data]
+    assert "or comes from what no ε covers" not in render(replace(context, metrics=broken, data=covered))
 
 
 def test_the_page_says_what_each_mechanism_hides_and_whose_word_that_is(context: ReportContext, monkeypatch) -> None:
