@@ -329,7 +329,14 @@ def _padded(program: Program, batches: list[Tensor]) -> tuple[Tensor, list[int]]
     if min(sizes) == width:
         return torch.stack(batches) if len(batches) > 1 else batches[0].unsqueeze(0), sizes
     own, rows = torch.tensor(sizes)[:, None], torch.cat(batches)
-    return rows[(own.cumsum(0) - own + torch.arange(width).minimum(own - 1)).clamp(0, len(rows) - 1)], sizes
+    return rows[_places(own, width).clamp(0, len(rows) - 1)], sizes
+
+
+def _places(sizes: Tensor, width: int) -> Tensor:
+    """int64 (k, width): where the parts of ``sizes`` (k, 1) lie, one after the other, and the last place of each again
+    where it is shorter.
+    """
+    return sizes.cumsum(0) - sizes + torch.arange(width).minimum(sizes - 1)
 
 
 def sent(tensor: Tensor, device: torch.device) -> Tensor:
@@ -384,9 +391,9 @@ def _add_in_one_pass(program: Program, lane: Lane, units: Persons) -> None:
     """The same for units whose records fit into one pass: each is then a row of records, padded at weight 0."""
     passed = _backpropagate(program, lane, sent(units.rows[None], program.x.device))
     sizes = units.sizes[:, None]
-    place = torch.arange(int(sizes.max()))
-    places = sent(sizes.cumsum(0) - sizes + place.minimum(sizes - 1), program.x.device)
-    weights = sent((place < sizes).to(program.x.dtype) / sizes, program.x.device)
+    width = int(sizes.max())
+    places = sent(_places(sizes, width), program.x.device)
+    weights = sent((torch.arange(width) < sizes).to(program.x.dtype) / sizes, program.x.device)
     at_once = max(1, MEANS // program.gradient.shape[1])
     for own, shares in zip(places.split(at_once), weights.split(at_once), strict=True):
         means = {name: view.new_zeros(len(own), *view.shape[1:]) for name, view in lane.gradient.items()}
