@@ -34,7 +34,7 @@ from dp_leakage.common.kernels import exact
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import initial_parameters
-from dp_leakage.privacy.accounting import noise_multiplier
+from dp_leakage.privacy.accounting import Case, Training, noise_for_budget
 from dp_leakage.privacy.mechanism import Mechanism
 
 MODELS = {"lenet_strided": {"activation": "tanh"}, "mlp": {"hidden": [256]}}
@@ -52,8 +52,8 @@ def mechanism(cell: str, records: int, epochs: int) -> Mechanism | None:
         return Mechanism("poisson", **noise)
     if name == "step":
         return Mechanism("poisson", noise_multiplier=sqrt(2 * log(1.25 / DELTA)) / float(epsilon))
-    schedule = {"epochs": epochs, "batch_size": BATCH, "dataset_size": records}
-    sigma = noise_multiplier("rdp", epsilon=float(epsilon), delta=DELTA, sampler="poisson", **schedule)
+    case = Case(Training(Mechanism("poisson"), epochs, BATCH, records), "rdp", DELTA)
+    sigma = noise_for_budget(case, float(epsilon))
     return Mechanism("poisson", noise_multiplier=sigma)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from asked import epsilon_report, noise_multiplier
 from loading import LEARNED_ON, REPO, SCHEMAS
 from registries import unchanged
 
@@ -24,11 +25,12 @@ from dp_leakage.data import load, resolve
 from dp_leakage.figures import FIGURES, Needs, draw
 from dp_leakage.models.architectures import build, check_settings
 from dp_leakage.models.layers.own import check_own
-from dp_leakage.privacy.accounting import epsilon_report, noise_multiplier, tradeoff
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting import tradeoff
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.fingerprint import code_fingerprint
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings
@@ -781,7 +783,7 @@ def test_the_epsilon_of_own_batches_as_printed_is_reported_and_proves_nothing(tm
     schedule = {"epochs": 2, "batch_size": 40, "dataset_size": 120}
     (row,) = epsilon_report(mechanism, delta=1e-5, accountant="halves", **schedule)
     assert (row.accountant, row.epsilon, row.valid) == ("halves", 1.0, False)
-    assert proven_curve(Training(mechanism, 1e-5, **schedule), "replace_one") is None
+    assert proven_curve(Training(mechanism, **schedule), "replace_one", 1e-5) is None
 
 
 def test_own_batches_of_records_prove_nothing_of_classes(tmp_path, monkeypatch):
@@ -790,8 +792,8 @@ def test_own_batches_of_records_prove_nothing_of_classes(tmp_path, monkeypatch):
     entry = {"defense": "halves", "accountant": "halves", "noise_multiplier": [2]}
     study_with(tmp_path, monkeypatch, "halves", text, entry)
     mechanism = Mechanism(sampler="halves", noise_multiplier=2.0)
-    training = Training(mechanism, 1e-5, epochs=2, batch_size=40, dataset_size=120)
-    assert proven_curve(training, "add_remove") is not None
+    training = Training(mechanism, epochs=2, batch_size=40, dataset_size=120)
+    assert proven_curve(training, "add_remove", 1e-5) is not None
     for unit in ("class", "subclass"):
         of_groups = replace(training, mechanism=replace(mechanism, unit=unit))
         assert proven_curve(of_groups, "add_remove") is proven_curve(of_groups, "replace_one") is None
@@ -948,7 +950,7 @@ def test_what_a_plugins_epsilon_proves_is_about_records_as_they_are_drawn(tmp_pa
     (tmp_path / "speaks.py").write_text(SPEAKS.replace("GROUPS", groups))
     plugins.load([tmp_path])
     mechanism = Mechanism(noise="speaks", noise_multiplier=0.1, **step)
-    curve = proven_curve(Training(mechanism, 1e-9, epochs=1, batch_size=1, dataset_size=10), neighbors)
+    curve = proven_curve(Training(mechanism, epochs=1, batch_size=1, dataset_size=10), neighbors, 1e-9)
     at = np.array([1e-6, 1e-3])
     np.testing.assert_allclose(curve.tpr(at), tradeoff.epsilon_delta(epsilon, 0.0).tpr(at), rtol=0.05)
 

@@ -26,8 +26,9 @@ from dp_leakage.audits.many_runs import many_runs_p_value
 from dp_leakage.audits.one_run import curve_refuted, one_run_p_value
 from dp_leakage.audits.trials import rates_bound
 from dp_leakage.common.errors import UserError
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 
 ANYTHING, GAUSSIAN = approximate_dp(1e-5), gaussian_dp(1e-5)
 AUDITS = 2000
@@ -145,7 +146,7 @@ def test_an_own_curve_that_is_true_is_refuted_at_the_stated_rate_at_most(share):
 @cache
 def sampled_claim():
     mechanism = Mechanism("poisson", noise_multiplier=0.8)
-    proven = proven_curve(Training(mechanism, 1e-5, epochs=1, batch_size=1, dataset_size=2), "add_remove")
+    proven = proven_curve(Training(mechanism, epochs=1, batch_size=1, dataset_size=2), "add_remove")
     return own_curves("this training", 1e-5, lambda strength: proven.tpr)  # of its own strength alone
 
 

@@ -12,10 +12,11 @@ from dp_leakage.audits.claims import gaussian_mu
 from dp_leakage.data.canaries import place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.architectures import build
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import adaptive
+from dp_leakage.privacy.training import Training
 from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -53,7 +54,7 @@ def sampled_claim(claimed=SAMPLED, epochs=1, batch_size=HALF):
 
     def tpr(strength):
         mechanism = replace(claimed, noise_multiplier=claimed.noise_multiplier / strength)
-        return proven_curve(Training(mechanism, DELTA, epochs, batch_size, RECORDS), "add_remove").tpr
+        return proven_curve(Training(mechanism, epochs, batch_size, RECORDS), "add_remove").tpr
 
     return own_curves("this training", DELTA, tpr)
 

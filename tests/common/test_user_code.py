@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from asked import epsilon_spent, noise_multiplier
 from registries import unchanged
 
 from dp_leakage import plugins
@@ -20,7 +21,6 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures import FIGURES
 from dp_leakage.models.architectures import build
 from dp_leakage.models.user_module import module_factory
-from dp_leakage.privacy.accounting import epsilon_spent, noise_multiplier
 from dp_leakage.privacy.clipping import bound_scales, check_bound
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.steps import attack, attack_models

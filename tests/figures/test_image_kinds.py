@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from asked import epsilon_spent
 from synthetic import LAYERS
 
 from dp_leakage.figures import draw
 from dp_leakage.figures.published import comparable, map_published, with_published
-from dp_leakage.privacy.accounting import epsilon_spent
 
 NONE, EPS2, EPS8 = "none", "gaussian-rdp-eps=2", "gaussian-rdp-eps=8"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
+from asked import noise_multiplier
 from loading import CONFIG, SCHEMAS
 from registries import unchanged
 from workflow_copies import make
@@ -24,7 +25,6 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.models.user_module import module_factory
 from dp_leakage.privacy.__main__ import main as privacy
-from dp_leakage.privacy.accounting import noise_multiplier
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings

@@ -5,20 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+from asked import epsilon_spent, kappa_for, noise_multiplier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.privacy.accounting import (
-    ACCOUNTANTS,
-    check_mechanism,
-    check_sampler,
-    epsilon_spent,
-    kappa_for,
-    losses,
-    noise_multiplier,
-    steps_per_epoch,
-)
+from dp_leakage.privacy.accounting import ACCOUNTANTS, check_mechanism, check_sampler, losses, steps_per_epoch
 from dp_leakage.privacy.mechanism import Mechanism
 
 JAYARAMAN = {"delta": 1e-5, "epochs": 100, "batch_size": 200, "dataset_size": 10_000}

@@ -6,12 +6,12 @@ import mpmath
 import numpy as np
 import pytest
 import torch
+from asked import epsilon_spent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import ive
 
-from dp_leakage.privacy.accounting import epsilon_spent
 from dp_leakage.privacy.accounting.sampling import any_unit, poisson_unit, whole_orders, wor_unit
 from dp_leakage.privacy.accounting.vmf import bessel_ratio, vmf_divergence
 from dp_leakage.privacy.noise import Streams, vmf_cosines

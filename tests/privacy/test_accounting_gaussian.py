@@ -6,6 +6,7 @@ from math import exp, log, sqrt
 import mpmath
 import numpy as np
 import pytest
+from asked import epsilon_spent
 from dp_accounting import NeighboringRelation
 from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.rdp import rdp_privacy_accountant
@@ -16,7 +17,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dp_leakage.privacy.accounting import epsilon_spent, printed, renyi, steps_per_epoch
+from dp_leakage.privacy.accounting import printed, renyi, steps_per_epoch
 from dp_leakage.privacy.accounting.library import pld_epsilon
 
 JAYARAMAN = {"delta": 1e-5, "epochs": 100, "batch_size": 200, "dataset_size": 10_000}

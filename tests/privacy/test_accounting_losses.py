@@ -5,6 +5,7 @@ from math import exp, inf, log, pi, sqrt
 
 import numpy as np
 import pytest
+from asked import epsilon_spent
 from dp_accounting import NeighboringRelation, get_epsilon_gaussian
 from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm, vonmises_fisher
 
-from dp_leakage.privacy.accounting import epsilon_spent, losses, tradeoff, vmf
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting import losses, tradeoff, vmf
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 
 DRAWS = 20_000
 EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 2.0, 4.0])
@@ -206,9 +208,9 @@ FIXED = [
 @pytest.mark.parametrize(("rate", "sigma", "epochs"), FIXED)
 def test_gaussian_batches_of_a_fixed_size_are_bounded_wherever_the_third_record_is(rate, sigma, epochs):
     rng, size = np.random.default_rng(1), max(30, round(rate * 1000))
-    run = Training(Mechanism("wor", noise_multiplier=sigma), 1e-5, epochs, size, 1000)
+    run = Training(Mechanism("wor", noise_multiplier=sigma), epochs, size, 1000)
     if run.steps > 60:
-        run = Training(run.mechanism, 1e-5, 1, size, 1000)
+        run = Training(run.mechanism, 1, size, 1000)
     curve = proven_curve(run, "replace_one")
     assert curve.source == "loss_distribution"
 
@@ -230,7 +232,7 @@ VMF = [(int(RANDOM.integers(2, 16)), 10 ** RANDOM.uniform(-0.7, 1), RANDOM.unifo
 def test_directions_are_bounded_between_vectors_at_any_angle(dimension, kappa, rate, sampler):
     rng = np.random.default_rng(3)
     mechanism = Mechanism(sampler, bound="normalize", noise="vmf", kappa=kappa, block="sum")
-    run = Training(mechanism, 1e-5, 1, round(100 * rate), 100, blocks=(dimension,))
+    run = Training(mechanism, 1, round(100 * rate), 100, blocks=(dimension,))
     curve = proven_curve(run, "replace_one")
     assert curve.source in ("loss_distribution", "pure")
     steps, q = (1, 1.0) if sampler == "shuffle" else (run.steps, run.rate)
@@ -250,7 +252,7 @@ def test_directions_are_bounded_between_vectors_at_any_angle(dimension, kappa, r
 def test_independent_blocks_are_bounded_and_nearly_reached():
     rng, kappas, blocks = np.random.default_rng(4), 1.5, (3, 3, 8)
     mechanism = Mechanism("shuffle", bound="normalize", noise="vmf", kappa=kappas, block="layer")
-    curve = proven_curve(Training(mechanism, 1e-5, 2, 10, 100, blocks=blocks), "replace_one")
+    curve = proven_curve(Training(mechanism, 2, 10, 100, blocks=blocks), "replace_one")
     draws = [vonmises_fisher(np.eye(d)[0], kappas).rvs(2 * DRAWS, random_state=rng)[:, 0] for d in blocks]
     loss = 2 * kappas * np.sum(draws, axis=0).reshape(2, DRAWS).sum(axis=0)  # two epochs
     assert_bounds_draws(curve, loss, -loss)
@@ -277,10 +279,10 @@ def test_planted_optimism_crosses_the_curve():
 
 # ---------------------------------------------------------------------- as the workflow asks
 def test_curves_are_as_low_as_the_loss_distribution_allows():
-    wor = Training(Mechanism("wor", noise_multiplier=0.451), 1e-5, 1, 35, 10_000)
+    wor = Training(Mechanism("wor", noise_multiplier=0.451), 1, 35, 10_000)
     assert proven_curve(wor, "replace_one").advantage == pytest.approx(0.593, abs=1e-3)  # 0.985 by Rényi divergences
     directional = Mechanism("shuffle", bound="normalize", noise="vmf", kappa=5.0)
-    twice = Training(directional, 1e-5, 2, 10, 100, blocks=(100,))
+    twice = Training(directional, 2, 10, 100, blocks=(100,))
     assert proven_curve(twice, "replace_one").advantage == pytest.approx(0.521, abs=1e-3)  # 0.648 by Rényi divergences
 
 
@@ -296,7 +298,7 @@ def test_any_concentration_has_an_epsilon_and_a_curve_that_rises(sampler, blocks
         assert epsilon_spent("vmf_pld", **terms, neighbors=neighbors) <= epsilon_spent(
             "vmf_rdp", **terms, neighbors=neighbors
         )
-        curve = proven_curve(Training(mechanism, 1e-5, **run, blocks=blocks), neighbors)
+        curve = proven_curve(Training(mechanism, **run, blocks=blocks), neighbors)
         fpr = np.linspace(0, 1, 41)
         tpr = curve.tpr(fpr)
         assert np.all(np.isfinite(tpr))
@@ -311,7 +313,7 @@ def test_epsilon_of_a_fixed_size_is_the_curves_and_at_most_the_renyi_bound(rate,
     terms = run | {"noise_multiplier": sigma, "delta": 1e-5, "sampler": "wor", "neighbors": "replace_one"}
     epsilon = epsilon_spent("pld", **terms)
     assert 0 <= epsilon <= epsilon_spent("rdp", **terms)
-    curve = proven_curve(Training(Mechanism("wor", noise_multiplier=sigma), 1e-5, **run), "replace_one")
+    curve = proven_curve(Training(Mechanism("wor", noise_multiplier=sigma), **run), "replace_one")
     fine = np.concatenate(([0.0], np.geomspace(1e-12, 1, 2000)))
     if curve.source != "renyi" and epsilon < 300:
         assert float(np.max(curve.tpr(fine) - exp(epsilon) * fine)) <= 1.05e-5 + 1e-9

@@ -5,11 +5,12 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from asked import epsilon_report, epsilon_spent, noise_multiplier
 from dp_accounting import NeighboringRelation
 from dp_accounting.pld import privacy_loss_distribution
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.privacy.accounting import ACCOUNTANTS, check_mechanism, epsilon_report, epsilon_spent, noise_multiplier
+from dp_leakage.privacy.accounting import ACCOUNTANTS, check_mechanism
 from dp_leakage.privacy.mechanism import Mechanism
 
 REPLACE_ONE = NeighboringRelation.REPLACE_ONE

@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from asked import epsilon_report, epsilon_spent, noise_multiplier
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dp_leakage.privacy.accounting import allocation, epsilon_report, epsilon_spent, noise_multiplier
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting import allocation
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 
 RUN = {"epochs": 7, "batch_size": 50, "dataset_size": 500}  # ten steps an epoch
 DELTA = 1e-5
@@ -159,8 +161,8 @@ def test_a_replaced_record_costs_no_less_than_opposite_gradients_show():
 @pytest.mark.parametrize("neighbors", ["add_remove", "zero_out", "replace_one"])
 def test_the_curve_and_the_epsilon_agree_and_lie_below_what_known_batches_prove(unit, neighbors):
     mechanism = Mechanism("balls_in_bins", unit=unit, noise_multiplier=2.0)
-    curve = proven_curve(Training(mechanism, DELTA, **RUN), neighbors)
-    known = proven_curve(Training(Mechanism("shuffle", unit=unit, noise_multiplier=2.0), DELTA, **RUN), "zero_out")
+    curve = proven_curve(Training(mechanism, **RUN), neighbors)
+    known = proven_curve(Training(Mechanism("shuffle", unit=unit, noise_multiplier=2.0), **RUN), "zero_out")
     rows = epsilon_report(mechanism, delta=DELTA, **RUN, accountant="pld")
     spent = {row.neighbors: row.epsilon for row in rows if row.accountant == "pld" and row.valid}
     if (unit, neighbors) == ("batch", "replace_one"):

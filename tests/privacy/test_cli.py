@@ -3,11 +3,11 @@ import subprocess
 import sys
 
 import pytest
+from asked import epsilon_spent, kappa_for, noise_multiplier, selection_epsilon
 from scipy.stats import norm
 
 from dp_leakage.privacy.__main__ import main
-from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
-from dp_leakage.privacy.accounting.selection import selection_epsilon
+from dp_leakage.privacy.accounting import ACCOUNTANTS
 from dp_leakage.privacy.accounting.tradeoff import gaussian
 
 TRAINING = ["--epochs", "100", "--batch-size", "200", "--dataset-size", "10000"]

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from asked import epsilon_report, epsilon_spent
 from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
@@ -15,12 +16,12 @@ from scipy.optimize import minimize
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy import correlated
-from dp_leakage.privacy.accounting import epsilon_report, epsilon_spent
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.defenses import expanded
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import MECHANISMS
+from dp_leakage.privacy.training import Training
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -160,8 +161,8 @@ def test_epsilon_and_curve_are_those_of_gaussian_noise_of_as_many_epochs(name, s
     terms = RUN | {"neighbors": neighbors, "delta": 1e-5, "sampler": sampler, "noise_multiplier": 3.0}
     assert epsilon_spent(f"{name}_gdp", **terms) == epsilon_spent("gdp", **terms)
     mechanism = Mechanism(sampler, noise=name, noise_multiplier=3.0, settings=STRATEGIES[name])
-    curve = proven_curve(Training(mechanism, 1e-5, **RUN), neighbors)
-    plain = proven_curve(Training(Mechanism(sampler, noise_multiplier=3.0), 1e-5, **RUN), neighbors)
+    curve = proven_curve(Training(mechanism, **RUN), neighbors)
+    plain = proven_curve(Training(Mechanism(sampler, noise_multiplier=3.0), **RUN), neighbors)
     assert float(curve.tpr(0.01)) == pytest.approx(float(plain.tpr(0.01)), rel=1e-12)
 
 
@@ -215,7 +216,7 @@ def test_one_band_spends_what_dp_sgd_spends_and_as_many_as_steps_what_a_fixed_or
 def test_the_amplified_curve_is_a_sampled_gaussians_and_agrees_with_epsilon(neighbors):
     def curve(sampler, noise, bands=1):
         mechanism = Mechanism(sampler, noise=noise, noise_multiplier=1.3, settings={"bands": bands})
-        return proven_curve(Training(mechanism, 1e-5, **RUN), neighbors)
+        return proven_curve(Training(mechanism, **RUN), neighbors)
 
     one, plain = curve("cyclic_poisson", "banded"), curve("poisson", "gaussian")
     assert float(one.tpr(0.01)) == float(plain.tpr(0.01))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from dp_leakage.privacy.accounting import tradeoff
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 9])
@@ -42,7 +43,7 @@ def test_a_curves_epsilon_is_never_below_dp_accountings(mu, delta):
 
 
 def test_a_training_proves_less_for_more_records():
-    training = Training(Mechanism("poisson", noise_multiplier=2.0), 1e-5, epochs=2, batch_size=50, dataset_size=500)
+    training = Training(Mechanism("poisson", noise_multiplier=2.0), epochs=2, batch_size=50, dataset_size=500)
     alone = proven_curve(training, "add_remove")
     four = proven_curve(replace(training, records=4), "add_remove")
     assert four.advantage == pytest.approx(tradeoff.several(alone, 4).advantage)
@@ -51,7 +52,7 @@ def test_a_training_proves_less_for_more_records():
 
 @pytest.mark.parametrize(("sampler", "relation"), [("poisson", "add_remove"), ("shuffle", "zero_out")])
 def test_persons_are_proven_what_records_are(sampler, relation):
-    terms = {"delta": 1e-5, "epochs": 2, "batch_size": 50, "dataset_size": 500}
+    terms = {"epochs": 2, "batch_size": 50, "dataset_size": 500}
     found = [
         proven_curve(Training(Mechanism(sampler, unit, noise_multiplier=1.5), **terms), relation).advantage
         for unit in ("example", "person")

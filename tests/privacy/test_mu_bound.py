@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.accounting.tradeoff import SMALLEST, epsilon_delta, gaussian
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 
 FPR = np.concatenate([np.geomspace(SMALLEST, 0.5, 5000), 1 - np.geomspace(0.5, 1e-6, 500)])
-SUBSAMPLED = Training(Mechanism(sampler="poisson", noise_multiplier=1.1), 1e-5, 10, 50, 800)
+SUBSAMPLED = Training(Mechanism(sampler="poisson", noise_multiplier=1.1), 10, 50, 800)
 CURVES = {
     "subsampled": lambda: proven_curve(SUBSAMPLED, "add_remove"),
     "pure": lambda: epsilon_delta(1.0, 0.0),

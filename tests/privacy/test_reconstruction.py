@@ -12,8 +12,9 @@ from scipy.stats import beta, norm
 
 from dp_leakage.privacy.__main__ import main
 from dp_leakage.privacy.accounting import tradeoff
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 
 DRAWS = 200_000
 FALSE_ALARM = 1e-5  # of each comparison with draws
@@ -23,7 +24,7 @@ RUN = ["--noise-multiplier", "1.1", "--epochs", "3", "--batch-size", "20", "--da
 def curve_of(rate: float, sigma: float, epochs: int) -> tradeoff.TradeOff:
     """Poisson batches of ``rate``, so 1/rate steps in an epoch."""
     curve = proven_curve(
-        Training(Mechanism(sampler="poisson", noise_multiplier=sigma), 1e-5, epochs, 1000 * rate, 1000), "add_remove"
+        Training(Mechanism(sampler="poisson", noise_multiplier=sigma), epochs, 1000 * rate, 1000), "add_remove"
     )
     assert curve is not None
     return curve

@@ -4,14 +4,14 @@ from math import inf, log
 
 import numpy as np
 import pytest
+from asked import epsilon_spent, selection_epsilon
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp import RdpAccountant
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.privacy.accounting import epsilon_spent
 from dp_leakage.privacy.accounting.renyi import epsilon_from_renyi, poisson_gaussian
-from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs, selection_epsilon
+from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs
 
 RUN = {"delta": 1e-5, "epochs": 100, "batch_size": 200, "dataset_size": 10_000}
 

@@ -6,11 +6,12 @@ import pytest
 from scipy.stats import norm
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.privacy.accounting.curve import Training, noise_for, proven_curve
+from dp_leakage.privacy.accounting.curve import noise_for, proven_curve
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.defenses import expanded
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.target import Target
+from dp_leakage.privacy.training import Training
 
 SCHEDULE = {"epochs": 20, "batch_size": 50, "dataset_size": 500}
 TARGETS = [{"advantage": 0.1}, {"tpr": 0.05, "fpr": 0.001}, {"precision": 0.5, "prior": 0.01}]
@@ -38,7 +39,7 @@ def risk(target, training, neighbors, noise):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_noise_of_a_target_gives_the_wanted_risk_back_and_no_more(name, given):
     mechanism, neighbors = MECHANISMS[name]
-    training, target = Training(mechanism, 1e-5, blocks=(100,), **SCHEDULE), Target.read(given)
+    training, target = Training(mechanism, blocks=(100,), **SCHEDULE), Target.read(given)
     noise = noise_for(target, training, neighbors)
     found = risk(target, training, neighbors, noise)
     assert found <= target.value
@@ -46,7 +47,7 @@ def test_the_noise_of_a_target_gives_the_wanted_risk_back_and_no_more(name, give
 
 
 def test_the_noise_of_an_advantage_without_sampling_is_the_closed_form():
-    training = Training(Mechanism(sampler="shuffle"), 1e-5, **SCHEDULE)
+    training = Training(Mechanism(sampler="shuffle"), **SCHEDULE)
     mu = 2 * norm.ppf(0.55)
     assert noise_for(Target.read({"advantage": 0.1}), training, "replace_one") == pytest.approx(
         2 * 20**0.5 / mu, rel=1e-5
@@ -54,7 +55,7 @@ def test_the_noise_of_an_advantage_without_sampling_is_the_closed_form():
 
 
 def test_a_private_projection_is_part_of_the_risk():
-    target, plain = Target.read({"advantage": 0.3}), Training(Mechanism(sampler="poisson"), 1e-5, **SCHEDULE)
+    target, plain = Target.read({"advantage": 0.3}), Training(Mechanism(sampler="poisson"), **SCHEDULE)
     alone = noise_for(target, plain, "replace_one")
     with_projection = replace(plain, projection_noise=4.0)
     assert noise_for(target, with_projection, "replace_one") > 1.02 * alone
@@ -83,7 +84,7 @@ def test_a_target_without_sense_is_refused_in_a_sentence(given, sentence):
 
 
 def test_neighbors_that_a_mechanism_does_not_protect_have_no_noise():
-    directional = Training(Mechanism(sampler="poisson", bound="normalize", noise="vmf"), 1e-5, **SCHEDULE)
+    directional = Training(Mechanism(sampler="poisson", bound="normalize", noise="vmf"), **SCHEDULE)
     with pytest.raises(UserError, match="proves nothing for add_remove neighbors, whatever its noise"):
         noise_for(Target.read({"advantage": 0.1}), directional, "add_remove")
 
@@ -103,6 +104,6 @@ def test_the_noise_of_a_cell_follows_the_game_of_its_study(design, neighbors):
     entry = {"defense": "gaussian", "accountant": "rdp", "target": {"advantage": 0.2}}
     ((_, settings, _),) = expanded(entry, {"delta": 1e-5, "design": design})
     mechanism = calibrated(settings, **SCHEDULE)
-    curve = proven_curve(Training(mechanism, 1e-5, **SCHEDULE), neighbors)
+    curve = proven_curve(Training(mechanism, **SCHEDULE), neighbors)
     assert curve.advantage == pytest.approx(0.2, rel=2e-3)
     assert curve.advantage <= 0.2

@@ -6,6 +6,7 @@ from math import exp, inf, log, pi, sqrt
 import numpy as np
 import pytest
 import riskcal.analysis as riskcal
+from asked import noise_multiplier
 from dp_accounting import NeighboringRelation, get_epsilon_gaussian, get_sigma_gaussian
 from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
@@ -14,12 +15,13 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.privacy.accounting import ACCOUNTANTS, check_mechanism, library, noise_multiplier, renyi, tradeoff
-from dp_leakage.privacy.accounting.curve import Training, proven_curve, proves
+from dp_leakage.privacy.accounting import ACCOUNTANTS, check_mechanism, library, renyi, tradeoff
+from dp_leakage.privacy.accounting.curve import proven_curve, proves
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS, Mechanism
 from dp_leakage.privacy.rates import precision
 from dp_leakage.privacy.target import Target
+from dp_leakage.privacy.training import Training
 
 FPR = np.concatenate([np.geomspace(1e-6, 0.5, 40), 1 - np.geomspace(0.5, 1e-6, 40)])
 RANDOM = np.random.default_rng(0)
@@ -28,7 +30,7 @@ DRAWS = 20_000
 
 
 def training(mechanism, **schedule):
-    return Training(mechanism, **{"delta": 1e-5, "epochs": 1, "batch_size": 100, "dataset_size": 100} | schedule)
+    return Training(mechanism, **{"epochs": 1, "batch_size": 100, "dataset_size": 100} | schedule)
 
 
 def gaussian(sigma, sampler="poisson", **more):
@@ -324,7 +326,7 @@ def test_nothing_is_proven_of_batches_that_no_accountant_covers(noise, sampler, 
             return False
         return ACCOUNTANTS[name].claim != "as_printed" and (unit != "batch" or noise in ("gaussian", "vmf"))
 
-    training = Training(mechanism, 1e-5, epochs=2, batch_size=20, dataset_size=100, blocks=(5,))
+    training = Training(mechanism, epochs=2, batch_size=20, dataset_size=100, blocks=(5,))
     proven = any(proven_curve(training, neighbors) for neighbors in ("zero_out", "replace_one"))
     assert proven == any(map(covers, ACCOUNTANTS))
     assert proves(mechanism, "replace_one") == proven

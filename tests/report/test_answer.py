@@ -369,9 +369,10 @@ def test_defenses_without_privacy_are_told_also_where_there_is_no_other() -> Non
     assert told["unproven"].startswith("Defenses without differential privacy give no guarantee. Measured advantage: ")
 
 
-@pytest.mark.parametrize(("partition", "clustered"), [("", True), ("-partition=random", False)])
+@pytest.mark.parametrize(("partition", "clustered"), [("kmeans", True), ("random", False)])
 def test_subclasses_that_k_means_found_are_outside_the_answer_that_names_them(partition: str, clustered: bool) -> None:
-    named = {"mechanism": "subclass", "unit": "subclass", "defense": f"subclass-k_sub=5{partition}-rdp-eps=1"}
+    named = {"mechanism": "subclass", "unit": "subclass", "defense": "subclass-k_sub=5-rdp-eps=1"}
+    named["partition"] = partition
     proof = {"metric": "advantage_proven", "attack": "", "of": "", "source": "gaussian", "neighbors": "add_remove"}
     own = [row | named for row in cell("a", "rdp", 1, (0.01, 0.0, 0.02), (0.01, -0.01, 0.03), 0.9)]
     own = [row | ({"neighbors": "replace_one"} if row["metric"] == "epsilon_spent" else {}) for row in own]

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from asked import noise_multiplier
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.identity import identity
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.privacy.accounting import noise_multiplier
 from dp_leakage.provenance.files import write_arrays
 from dp_leakage.steps import attack_models, train
 from dp_leakage.steps._data import arrays_of

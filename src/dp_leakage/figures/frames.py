@@ -18,11 +18,12 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.published import with_published
 from dp_leakage.figures.style import Series, name, order
 from dp_leakage.metrics.measure import STRONGEST
-from dp_leakage.metrics.rows import CELL, QUALIFIERS, fitting, qualifiers, told, words_of
+from dp_leakage.metrics.rows import CELL, QUALIFIERS, fitting, is_empty, qualifiers, told, words_of
 from dp_leakage.metrics.runs import ALL
 
 NAMES = [*CELL, *Series._fields]
 OF_CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]
+FURTHER = ["sampler", "partition", "most"]  # of the cell, kept where they say something
 NUMBERS = ["metric", "measured", "low", "high", "published", "inside"]
 ADVANTAGES = {"best": "reached_advantage", "own": "membership_advantage"}  # by where the threshold comes from
 WORDS = {
@@ -157,7 +158,9 @@ def drawn_numbers(
 
 def csv_columns(frame: pd.DataFrame, extra: Iterable[str] = ()) -> list[str]:
     """The columns of a figure's csv: the cell's, ``extra`` ones, the qualifiers that say something, the numbers."""
-    between = [column for column in dict.fromkeys([*extra, *told(frame)]) if column not in [*OF_CELL, *NUMBERS]]
+    further = [column for column in FURTHER if column in frame and not is_empty(frame[column]).all()]
+    kept = dict.fromkeys([*further, *extra, *told(frame)])
+    between = [column for column in kept if column not in [*OF_CELL, *NUMBERS]]
     return [*OF_CELL, *between, *NUMBERS]
 
 
@@ -171,6 +174,7 @@ def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extr
         extra: what it depends on, and further columns, put after the cell's.
     """
     columns = {column: cell.get(column, np.nan) for column in OF_CELL}
+    columns |= {column: cell[column] for column in FURTHER if not pd.isna(cell.get(column)) and cell[column] != ""}
     value, low, high = found if len(found) == 3 else (*found, np.nan, np.nan)
     numbers = dict(zip(NUMBERS, (metric, value, low, high, np.nan, pd.NA), strict=True))
     return {**columns, **extra, **numbers}

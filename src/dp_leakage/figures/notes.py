@@ -90,16 +90,15 @@ def claimed_neighbors(frame: pd.DataFrame) -> set[str]:
 
 def claimed_relations(frame: pd.DataFrame) -> "pd.Series[str]":
     """For which neighbors each row's cell claims its ε; "" without one, or where the accountant is not ours."""
-    columns = [_column(frame, column) for column in ("accountant", "unit", "block", "defense")]
+    columns = [_column(frame, column) for column in ("accountant", "unit", "block", "sampler")]
     return pd.Series([_claimed(*cell) for cell in zip(*columns, strict=True)], index=frame.index, dtype=object)
 
 
 @cache
-def _claimed(accountant: str, unit: str, block: str, defense: str) -> str:
+def _claimed(accountant: str, unit: str, block: str, drawn: str) -> str:
     if accountant not in ACCOUNTANTS:
         return ""
-    given = [part.removeprefix("sampler=") for part in defense.split("-") if part.startswith("sampler=")]
-    sampler = given[0] if given else own_sampler(accountant, unit)
+    sampler = drawn or own_sampler(accountant, unit)  # before there were samplers to choose, tables did not say
     if sampler not in ACCOUNTANTS[accountant].samplers:  # which the study owns up to
         sampler = ACCOUNTANTS[accountant].samplers[0]
     summed = ACCOUNTANTS[accountant].noise == "vmf" and is_summed(block, unit)

@@ -1,6 +1,5 @@
 """How numbers are written in tables, and the rows and columns that most tables have."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
@@ -63,7 +62,7 @@ def budget_words(epsilon: float, noise_multiplier: float) -> str:
 
 
 def cell_budget(row: Any) -> str:
-    """The cell's budget, and what else its folder name says that no series knows."""
+    """The cell's budget, and what else no series knows of it."""
     return (_target(row) or budget(row.epsilon, row.noise_multiplier)) + _further(row)
 
 
@@ -73,7 +72,7 @@ def cell_words(row: Any) -> str:
 
 
 def cell_label(series: Series, row: Any) -> str:
-    """The series, its budget with the symbol, and what else its folder name says that no series knows."""
+    """The series, its budget with the symbol, and what else no series knows of the cell."""
     if not series.accountant:
         return look(series).label
     return f"{look(series).label}, {cell_words(row)}{_further(row)}"
@@ -92,8 +91,9 @@ def _target(row: Any) -> str:
 
 
 def _further(row: Any) -> str:
-    most = re.search(r"-most=(\d+)", row.defense)
-    return (", random" if "partition=random" in row.defense else "") + (f", most {most[1]}" if most else "")
+    """What no series knows of a cell; some tables have no such columns, since they say nothing there."""
+    partition, most = getattr(row, "partition", ""), getattr(row, "most", None)
+    return (", random" if partition == "random" else "") + ("" if most is None or pd.isna(most) else f", most {most:g}")
 
 
 def rows_by_budget(part: pd.DataFrame, lines: Callable[[pd.DataFrame], Iterable[list[str]]]) -> list[list[str]]:

@@ -10,21 +10,22 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import get_args
 
 from dp_leakage.common.arguments import Parser, number, share, whole
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.rounding import rounded_down, rounded_up
 from dp_leakage.common.shown import CLEAR, show
-from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
+from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, noise_for_budget
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
-from dp_leakage.privacy.accounting.curve import Training, noise_for, proven_curve, proves
+from dp_leakage.privacy.accounting.curve import noise_for, proven_curve, proves
 from dp_leakage.privacy.accounting.report import printed_validity
 from dp_leakage.privacy.accounting.rules import Neighbors, relation_of_game
 from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs, selection_epsilon
-from dp_leakage.privacy.mechanism import CYCLIC_POISSON, Mechanism, Sampler
+from dp_leakage.privacy.mechanism import Block, Mechanism, Sampler
 from dp_leakage.privacy.mechanisms import with_amount
 from dp_leakage.privacy.target import KEYS, NEEDED, Target
+from dp_leakage.privacy.training import Training
 
 EXAMPLES = """examples:
   python -m dp_leakage.privacy sigma --epsilon 1 --epochs 100 --batch-size 200 --dataset-size 10000
@@ -116,39 +117,35 @@ def _rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
 
 def _row(name: str, options: argparse.Namespace, sampler: str, neighbors: str) -> tuple[str, ...]:
     show(f"{CLEAR}{name} under {sampler} …")
-    terms: dict[str, Any] = {
-        "delta": options.delta,
-        "epochs": options.epochs,
-        "batch_size": options.batch_size,
-        "dataset_size": options.dataset_size,
-        "sampler": sampler,
-        "neighbors": neighbors,
-        "conversion": options.conversion,
-        "turns": options.bands if sampler == CYCLIC_POISSON else 1,
-    }
     directional = ACCOUNTANTS[name].noise == "vmf"
-    if directional:
-        terms |= {"blocks": options.blocks, "summed": options.summed}
+    block: Block = "sum" if directional and options.summed else "whole"
+    step = Mechanism(sampler, noise=ACCOUNTANTS[name].noise, block=block, settings={"bands": options.bands})
     try:
+        case = Case(_training(options, step), name, options.delta, neighbors, options.conversion)
         if options.epsilon is None:
             noise = options.kappa if directional else options.noise_multiplier
-            answer = epsilon_spent(name, **{"kappa" if directional else "noise_multiplier": noise}, **terms)
+            answer = epsilon_spent(case, noise)
         else:
-            answer = noise = (kappa_for if directional else noise_multiplier)(name, epsilon=options.epsilon, **terms)
+            answer = noise = noise_for_budget(case, options.epsilon)
     except UserError as error:
         return name, NONE, sampler, neighbors, str(error)
     if options.epsilon is None:
         shown = rounded_up(answer, 6)
     else:
         shown = f"κ = {_enough('κ', answer)}" if directional else _enough("σ", answer)
-    return name, shown, sampler, neighbors, _statement(name, noise, terms)
+    return name, shown, sampler, neighbors, _statement(case, noise)
+
+
+def _training(options: argparse.Namespace, mechanism: Mechanism) -> Training:
+    blocks = options.blocks if mechanism.noise == "vmf" else ()
+    return Training(mechanism, options.epochs, options.batch_size, options.dataset_size, blocks)
 
 
 def _select(options: argparse.Namespace) -> int:
     """Prints what choosing the best run costs and, with a grid, what to train."""
-    run = {key: getattr(options, key) for key in ("delta", "epochs", "batch_size", "dataset_size")}
-    spent = selection_epsilon(options.noise_multiplier, mean=options.mean, runs=options.runs, **run)
-    once = epsilon_spent("rdp", noise_multiplier=options.noise_multiplier, **run)
+    training = _training(options, Mechanism("poisson", noise_multiplier=options.noise_multiplier))
+    spent = selection_epsilon(training, delta=options.delta, mean=options.mean, runs=options.runs)
+    once = epsilon_spent(Case(training, "rdp", options.delta))
     of_one, of_all = _limit(once), _limit(spent)
     print(f"one run: ε = {of_one}; the best of {options.mean:g} on average ({options.runs}): ε = {of_all}")
     print(
@@ -198,14 +195,13 @@ def _risks(options: argparse.Namespace, target: Target | None) -> Iterator[tuple
 def _risk(
     options: argparse.Namespace, mechanism: Mechanism, neighbors: Neighbors, target: Target | None
 ) -> tuple[str, ...]:
-    run = (options.delta, options.epochs, options.batch_size, options.dataset_size, options.blocks)
     name, symbol = ("kappa", "κ") if mechanism.noise == "vmf" else ("noise_multiplier", "σ")
     place = (mechanism.sampler, neighbors)
     show(f"{CLEAR}{mechanism.sampler}, {neighbors} …")
     try:
-        given = getattr(options, name)
-        noise = given if target is None else noise_for(target, Training(mechanism, *run), neighbors)
-        curve = proven_curve(Training(with_amount(mechanism, noise), *run), neighbors)
+        training = _training(options, mechanism)
+        noise = getattr(options, name) if target is None else noise_for(target, training, neighbors)
+        curve = proven_curve(replace(training, mechanism=with_amount(mechanism, noise)), neighbors)
     except UserError as error:
         return ("-", NONE, *place, str(error))
     assert curve is not None  # as `proves` says
@@ -229,13 +225,13 @@ def _enough(symbol: str, noise: float) -> str:
     return (rounded_down if symbol == "κ" else rounded_up)(noise, 6, slack=0)
 
 
-def _statement(name: str, noise: float, terms: dict[str, Any]) -> str:
-    claim = ACCOUNTANTS[name].claim_under(terms["sampler"])
+def _statement(case: Case, noise: float) -> str:
+    claim = ACCOUNTANTS[case.accountant].claim_under(case.sampler)
     if claim != "as_printed":
         return claim
-    if name == "per_step":
+    if case.accountant == "per_step":
         return "as printed: one step and one unit vector only"
-    valid, why = printed_validity(name, noise, Case(accountant=name, **terms))
+    valid, why = printed_validity(case, noise)
     return "as printed" if valid else f"as printed, not a bound here: {why}"
 
 

@@ -16,13 +16,14 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.rounding import rounded_up
 from dp_leakage.common.schemas import Schema, check, enum
 from dp_leakage.privacy.accounting import tradeoff
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.accounting.rules import Neighbors
 from dp_leakage.privacy.accounting.selection import SHAPES
 from dp_leakage.privacy.accounting.spend import least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.rates import PRIORS
+from dp_leakage.privacy.training import Training
 
 FORMAT = "dp-leakage privacy statement 1"
 DELTAS = (1e-5, 1e-6, 1e-8)  # of ε beside the study's own δ
@@ -160,7 +161,7 @@ def curve_of(statement: Json, mechanism: Mechanism) -> TradeOff:
     told = statement["mechanism"]
     if statement["selection"] is None:
         count = told[COUNTED[statement["unit"]]]
-        training = Training(mechanism, 0.5, told["epochs"], told["batch_size"], count)  # δ has no effect here
+        training = Training(mechanism, told["epochs"], told["batch_size"], count)
         curve = proven_curve(training, relation(told["sampler"]))
         assert curve is not None  # as `check_released` says
         return curve

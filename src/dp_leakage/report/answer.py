@@ -118,7 +118,7 @@ class Setting:
     @property
     def clustered(self) -> bool:
         """Whether its units are subclasses that k-means found among the records that they protect."""
-        return bool(self.row["mechanism"] == "subclass") and "partition=random" not in self.defense
+        return bool(self.row.get("partition", "") == "kmeans")
 
     @property
     def grouping(self) -> str:

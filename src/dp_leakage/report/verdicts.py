@@ -24,7 +24,9 @@ def verdicts(metrics: pd.DataFrame) -> list[str]:
     found = []
     for heading, part in panels(accuracy) if len(accuracy) else []:
         for series, rows in each_series(part):
-            for kind, own in rows.groupby(rows["defense"].str.contains("partition=random")):
+            for kind, own in rows.groupby(
+                rows["partition"] == "random" if "partition" in rows else [False] * len(rows)
+            ):
                 row = own.loc[own["value"].idxmax()]
                 use = f"{100 * row['value']:.0f} % of new records right"
                 at = f" at {cell_words(row)}" if series.accountant else ""

@@ -1,6 +1,5 @@
 """The claim that a design of a cell's audit tests, from the provenance of its score file."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -10,10 +9,10 @@ import numpy as np
 
 from dp_leakage.audits import Claim, approximate_dp, gaussian_dp, own_curves
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.identity import canonical
-from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.accounting.rules import Neighbors
 from dp_leakage.privacy.mechanism import PERSON, Mechanism
+from dp_leakage.privacy.training import Training
 from dp_leakage.steps import Json
 from dp_leakage.steps._models import mechanism_of
 
@@ -34,7 +33,7 @@ def own_claim(made: Json, delta: float, neighbors: Neighbors) -> Claim:
     step = tuple(mechanism[key] for key in ("noise", "sampler"))
     if step == ("gaussian", "shuffle") and mechanism["unit"] in ("example", PERSON) and "most_records" not in made:
         return gaussian_dp(delta)
-    return _own(canonical(made), delta, neighbors)
+    return _own(_training(made), made["settings"]["defense"], delta, neighbors)
 
 
 def units_at_once(mechanism: Mechanism, made: Json) -> int:
@@ -51,16 +50,11 @@ def moves(mechanism: Mechanism, made: Json) -> bool:
     return mechanism.unit != PERSON and bool(made.get("records_move", False))
 
 
-@lru_cache
-def _own(made_as_text: str, delta: float, neighbors: Neighbors) -> Claim:
-    """Computed once for all designs of a cell, since its curves take seconds."""
-    made = json.loads(made_as_text)
-    settings = made["settings"]
-    mechanism = mechanism_of(made)
+def _training(made: Json) -> Training:
+    settings, mechanism = made["settings"], mechanism_of(made)
     assert mechanism is not None  # only cells with a mechanism have a claim of their own
-    training = Training(
+    return Training(
         mechanism,
-        delta,
         settings["training"]["epochs"],
         settings["training"]["batch_size"],
         made["n_train"],
@@ -69,15 +63,21 @@ def _own(made_as_text: str, delta: float, neighbors: Neighbors) -> Claim:
         units_at_once(mechanism, made),
     )
 
+
+@lru_cache
+def _own(training: Training, defense: str, delta: float, neighbors: Neighbors) -> Claim:
+    """Computed once for all designs of a cell, since its curves take seconds."""
+    mechanism = training.mechanism
+
     def tpr(strength: float) -> Callable[[np.ndarray], np.ndarray]:
         noise, kappa = (
             None if amount is None else amount * factor
             for amount, factor in ((mechanism.noise_multiplier, 1 / strength), (mechanism.kappa, strength))
         )
         scaled = replace(training, mechanism=replace(mechanism, noise_multiplier=noise, kappa=kappa))
-        proven = proven_curve(scaled, neighbors)
+        proven = proven_curve(scaled, neighbors, delta)
         if proven is None:
-            raise UserError(f"audit claim 'own': nothing is proven of {settings['defense']} for {neighbors} neighbors")
+            raise UserError(f"audit claim 'own': nothing is proven of {defense} for {neighbors} neighbors")
         return proven.tpr
 
     return own_curves(f"this {mechanism.noise} mechanism", delta, tpr)

@@ -16,9 +16,9 @@ from dp_leakage.metrics.people import ASKED, RIGHT
 from dp_leakage.metrics.rows import OF_ONE_RECORD, row
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.privacy.accounting.rules import Neighbors, relation_of_game
-from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.privacy.mechanisms import amount_of
+from dp_leakage.privacy.mechanisms import amount_of, with_amount
 from dp_leakage.privacy.rates import FPR_OF_CURVE
+from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import read_table, write_table
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._claims import moves, units_at_once
@@ -41,17 +41,19 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     reference = history if baseline == training else read_table(baseline, settings["baseline"])[0]
     rows = measure_training(history, reference, n_train=settings["columns"]["n_members"], n_test=made["n_test"])
     rows += _tuned(made)
-    mechanism = _mechanism(training, made)
+    trained = _trained(training, made)
     limit: list[Json] = []
-    if mechanism is not None:
-        neighbors = relation_of_game(settings["design"], mechanism.sampler)
-        ceiling = _curve(mechanism, made, neighbors)
-        rows += [*_spent(mechanism, made, neighbors, ceiling), *_limit(neighbors, ceiling, FPR_OF_TPR)]
+    if trained is not None:
+        from dp_leakage.privacy.accounting.curve import proven_curve
+
+        neighbors = relation_of_game(settings["design"], trained.sampler)
+        ceiling = None if moves(trained.mechanism, made) else proven_curve(trained, neighbors, _nominal(made)["delta"])
+        rows += [*_spent(trained, made, neighbors, ceiling), *_limit(neighbors, ceiling, FPR_OF_TPR)]
         limit = _limit(neighbors, ceiling, FPR_OF_CURVE)
     write_rows(measured, rows, provenance(settings))
     write_rows(proven, limit, provenance(settings))
     by_epoch = history.drop(columns=["losses", RIGHT, ASKED], errors="ignore")
-    write_table(curve, by_epoch.assign(epsilon_spent=_by_epoch(history, mechanism, made)), provenance(settings))
+    write_table(curve, by_epoch.assign(epsilon_spent=_by_epoch(history, trained, made)), provenance(settings))
 
 
 def _tuned(made: Json) -> list[Json]:
@@ -63,28 +65,33 @@ def _tuned(made: Json) -> list[Json]:
     return [_row("learning_rate", made["learning_rate"]), *rows]
 
 
-def _mechanism(training: Path, made: Json) -> Mechanism | None:
-    """The mechanism that was trained. Raises UserError if the accountant would now give other noise."""
-    from dp_leakage.privacy.calibration import calibrated
+def _nominal(made: Json) -> Json:
+    """The mechanism as the cell asked for it."""
+    return made["settings"]["mechanism"]
 
-    nominal = made["settings"]["mechanism"]
-    if nominal is None:
-        return None
-    today = calibrated(nominal, blocks=made["blocks"], **_schedule(made))
-    if today is None or today.noise == "none":
+
+def _trained(training: Path, made: Json) -> Training | None:
+    """The training as it was. Raises UserError if the accountant would now give other noise."""
+    from dp_leakage.privacy.calibration import solved
+
+    nominal, own = _nominal(made), made["settings"]["training"]
+    run = {"epochs": own["epochs"], "batch_size": own["batch_size"], "dataset_size": made["n_train"]}
+    today = solved(nominal, blocks=made["blocks"], **run)
+    if today is None or today.mechanism.noise == "none":
         return today
-    name = amount_of(today.noise)
-    trained, wanted = made[name], getattr(today, name)
+    name = amount_of(today.mechanism.noise)
+    trained, wanted = made[name], getattr(today.mechanism, name)
     # The trainer's fingerprint excludes the accountants, so their edits retrain nothing whose noise stays the same.
     if abs(wanted - trained) > SAME_NOISE * wanted:
         raise UserError(
             f"{training}: its models were trained with {name}={trained!r}, but accountant '{nominal['accountant']}' "
             f"now gives {wanted!r}; delete {training.with_name('target.safetensors')} and run the same command again"
         )
-    return replace(today, **{name: trained})
+    mechanism = with_amount(today.mechanism, trained)
+    return replace(today, mechanism=mechanism, records=units_at_once(mechanism, made), groups=made["n_groups"])
 
 
-def _spent(mechanism: Mechanism, made: Json, neighbors: Neighbors, ceiling: "TradeOff | None") -> list[Json]:
+def _spent(training: Training, made: Json, neighbors: Neighbors, ceiling: "TradeOff | None") -> list[Json]:
     """Rows noise_multiplier (or kappa), and epsilon_spent under every accountant that applies.
 
     If the coins are persons' and the mechanism hides single records, those ε are no bounds for a person. A person's is
@@ -93,17 +100,9 @@ def _spent(mechanism: Mechanism, made: Json, neighbors: Neighbors, ceiling: "Tra
     """
     from dp_leakage.privacy.accounting import epsilon_report
 
-    nominal, most = made["settings"]["mechanism"], units_at_once(mechanism, made)
+    nominal, most, mechanism = _nominal(made), training.records, training.mechanism
     rows = [_row(name, getattr(mechanism, name)) for name in ("noise_multiplier", "kappa") if getattr(mechanism, name)]
-    for spent in epsilon_report(
-        mechanism,
-        delta=nominal["delta"],
-        accountant=nominal["accountant"],
-        blocks=made["blocks"],
-        n_groups=made["n_groups"],
-        projection_noise=nominal.get("projection_noise"),
-        **_schedule(made),
-    ):
+    for spent in epsilon_report(training, nominal["delta"], nominal["accountant"]):
         valid, note = spent.valid and most == 1, spent.note if most == 1 else f"{OF_ONE_RECORD} {most} at most"
         note += f"; {MOVES}" if moves(mechanism, made) else ""
         said: Json = {"accounted_by": spent.accountant, "neighbors": spent.neighbors, "valid": valid, "note": note}
@@ -130,18 +129,7 @@ def _limit(neighbors: Neighbors, ceiling: "TradeOff | None", rates: Iterable[flo
     ]
 
 
-def _curve(mechanism: Mechanism, made: Json, neighbors: Neighbors) -> "TradeOff | None":
-    """What the training proves for these neighbors; None for nothing."""
-    if moves(mechanism, made):
-        return None
-    from dp_leakage.privacy.accounting.curve import Training, proven_curve
-
-    nominal = made["settings"]["mechanism"]
-    run: Json = {**_schedule(made), "blocks": made["blocks"], "projection_noise": nominal.get("projection_noise")}
-    return proven_curve(Training(mechanism, nominal["delta"], **run, records=units_at_once(mechanism, made)), neighbors)
-
-
-def _by_epoch(history: pd.DataFrame, mechanism: Mechanism | None, made: Json) -> "pd.Series[float]":
+def _by_epoch(history: pd.DataFrame, training: Training | None, made: Json) -> "pd.Series[float]":
     """The ε that the cell's own accountant finds after each epoch of the history; NaN without noise, and where it
     would be that of one record of a person's.
 
@@ -149,20 +137,14 @@ def _by_epoch(history: pd.DataFrame, mechanism: Mechanism | None, made: Json) ->
     """
     from dp_leakage.privacy.calibration import epsilon_after
 
-    nominal, epochs = made["settings"]["mechanism"], sorted(set(history["epoch"]))
-    if mechanism is None or mechanism.noise == "none" or units_at_once(mechanism, made) > 1:
+    nominal, epochs = _nominal(made), sorted(set(history["epoch"]))
+    if training is None or training.mechanism.noise == "none" or training.records > 1:
         return history["epoch"] * np.nan
-    terms = {"blocks": made["blocks"], "projection_noise": nominal.get("projection_noise"), **_schedule(made)}
     spent = {
-        epoch: epsilon_after(mechanism, nominal["accountant"], nominal["delta"], **terms | {"epochs": int(epoch)})
+        epoch: epsilon_after(replace(training, epochs=int(epoch)), nominal["accountant"], nominal["delta"])
         for epoch in epochs
     }
     return history["epoch"].map(spent)
-
-
-def _schedule(made: Json) -> dict[str, int]:
-    training = made["settings"]["training"]
-    return {"epochs": training["epochs"], "batch_size": training["batch_size"], "dataset_size": made["n_train"]}
 
 
 def _row(metric: str, value: float, **qualifiers: Any) -> Json:

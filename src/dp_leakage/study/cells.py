@@ -250,9 +250,11 @@ def _columns(place: _Place, entry: Json, mechanism: Json, changes: Json) -> Json
         "unit": "",
         "block": "",
         "bound": "",
+        "sampler": mechanism.get("sampler", ""),
         "sigma": by_noise,
         "k_sub": own.get("k_sub", 0),
         "partition": own.get("partition", ""),
+        "most": None if own.get("most") == "all" else own.get("most"),  # records of a person in a batch
         "l2": changes.get("l2", 0.0),  # the defense's own λ
         "learning_rate": training.get("learning_rate"),  # None if step ``tune`` finds it
         "epsilon": None,

@@ -85,17 +85,20 @@ def _curves(cell: pd.Series) -> pd.DataFrame:
 
 def _counter(accountant: str, cell: pd.Series) -> Callable[[int], float]:
     """ε after so many epochs of the cell's training."""
-    from dp_leakage.privacy.accounting import epsilon_spent, steps_per_epoch
+    from dp_leakage.privacy.accounting import Case, Training, epsilon_spent
     from dp_leakage.privacy.accounting.amplified import advanced_epsilon
+    from dp_leakage.privacy.mechanism import Mechanism
 
-    batch_size, records, sigma = int(cell["batch_size"]), int(cell["n_records"]), float(cell["noise_multiplier"])
     projection = None if pd.isna(cell["projection_noise"]) else float(cell["projection_noise"])
-    if accountant == "advanced":
-        per_epoch = steps_per_epoch(batch_size, records)
-        return lambda epoch: advanced_epsilon(
-            batch_size / records, sigma, cell["delta"], int(epoch) * per_epoch, projection
-        )
-    terms = {"delta": cell["delta"], "batch_size": batch_size, "dataset_size": records, "sampler": "poisson"}
-    return lambda epoch: epsilon_spent(
-        accountant, noise_multiplier=sigma, epochs=int(epoch), projection_noise=projection, **terms
+    step, sizes = (
+        Mechanism("poisson", noise_multiplier=float(cell["noise_multiplier"])),
+        cell[["batch_size", "n_records"]],
     )
+
+    def after(epoch: int) -> float:
+        training = Training(step, int(epoch), *map(int, sizes), projection_noise=projection)
+        if accountant == "advanced":
+            return advanced_epsilon(training.rate, step.sigma, cell["delta"], training.steps, projection)
+        return epsilon_spent(Case(training, accountant, cell["delta"]))
+
+    return after

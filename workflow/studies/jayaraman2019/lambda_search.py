@@ -27,13 +27,12 @@ LINES = {
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model), over λ ≥ 0: the column ``l2``, else the cells' names (``l2-lambda=1e-05``).
+    """One panel per (data set, model), over λ ≥ 0: the column ``l2``.
 
     Raises:
         UserError: the cells have no λ.
     """
     frame = chosen(metrics, settings)
-    frame = frame if "l2" in frame else frame.assign(l2=[_strength(defense) for defense in frame["defense"]])
     if not (frame["l2"] >= 0).any():
         raise UserError(
             "figure of kind 'lambda_search': its cells have no λ; select the cells of a list of ℓ2 penalties"
@@ -60,8 +59,3 @@ def draw(
         ax.set_ylabel("accuracy (fraction right)")
     notes = ["Ring: the highest test accuracy. Bands: 95 % intervals. Dotted: λ = 0.", *own_notes(settings)]
     return finish(figure, [sample(style) for style in LINES.values()], notes, settings.get("title")), rows
-
-
-def _strength(defense: str) -> float:
-    given = [part.removeprefix("lambda=") for part in defense.split("-", 1) if part.startswith("lambda=")]
-    return float(given[0]) if given else float("nan")

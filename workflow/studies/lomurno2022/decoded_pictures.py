@@ -74,9 +74,7 @@ def _words(cell: dict[str, Any]) -> str:
     given = {key: np.nan if cell.get(key) is None else cell[key] for key in ("epsilon", "noise_multiplier")}
     private = bool(cell["accountant"])
     series = Series(*(cell[key] for key in Series._fields))
-    return cell_label(
-        series if private else Series(cell["mechanism"]), pd.Series({**given, "defense": cell["defense"]})
-    )
+    return cell_label(series if private else Series(cell["mechanism"]), pd.Series({**cell, **given}))
 
 
 def _errors(cells: list[tuple[dict[str, Any], list[np.ndarray]]], settings: dict[str, Any]) -> pd.DataFrame:

@@ -87,7 +87,7 @@ def _stretched(image: np.ndarray) -> np.ndarray:
 
 
 def _label(columns: dict[str, Any], attack: str, several: bool) -> str:
-    cell = cell_words(columns["mechanism"], columns["defense"])
+    cell = cell_words(columns)
     return f"{cell}\n{ATTACKS.get(attack, attack)}" if several else cell.replace(" σ", "\nσ")
 
 

@@ -1,7 +1,7 @@
 """What the figures of model inversion share: which rows they draw, how cells are called, and zhang2020's prints."""
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -37,23 +37,15 @@ PRINTED_ATTACKS = {
 PRINTED_DATASETS = {"mnist": "MNIST", "faces94": "Faces94"}
 PRINTED_MECHANISMS = {"gaussian": "record_dp", "class": "class_dp", "subclass": "subclass_dp", "none": "none"}
 PRINTED_MEMBERS = {"mnist": 60_000, "faces94": 29_070}
-SIGMA, K_SUB = re.compile(r"sigma=([0-9.e+-]+)$"), re.compile(r"k_sub=([0-9]+)")
 
 
-def cell_words(mechanism: str, defense: str, noise_multiplier: float | None = None) -> str:
-    """A cell as zhang2020 calls it: record-DP σ = 1; its ε or k_sub is in the folder's name and not repeated here."""
-    words = UNITS.get(mechanism, mechanism)
-    if noise_multiplier is None:
-        found = SIGMA.search(defense)
-        noise_multiplier = float(found[1]) if found else float("nan")
-    random = ", random" if "partition=random" in defense else ""
-    return words + random + (f" σ = {number(noise_multiplier)}" if noise_multiplier == noise_multiplier else "")
-
-
-def k_sub_of(defense: str) -> float:
-    """Subclasses of each class, from the cell's folder name; NaN where there are none."""
-    found = K_SUB.search(defense)
-    return float(found[1]) if found else float("nan")
+def cell_words(cell: Mapping[str, Any], noise_multiplier: float | None = None) -> str:
+    """A cell as zhang2020 calls it: record-DP σ = 1; without its ε and k_sub. The noise is what the study gave, unless
+    it is said.
+    """
+    words = UNITS.get(cell["mechanism"], cell["mechanism"]) + (", random" if cell.get("partition") == "random" else "")
+    given = cell.get("sigma") if noise_multiplier is None else noise_multiplier
+    return words if given is None or given != given else f"{words} σ = {number(given)}"
 
 
 def inversion_rows(

@@ -11,7 +11,6 @@ from mia import (
     control_rows,
     drawn,
     inversion_rows,
-    k_sub_of,
     one,
     own_spent,
     printed_accuracies,
@@ -71,7 +70,7 @@ def draw(
     if not is_private(rows).any():
         raise UserError("figure of kind 'mia_budget': none of its cells is private; select some")
     spent = own_spent(frame).set_index("defense")["epsilon_spent"]
-    rows = rows.assign(epsilon_spent=rows["defense"].map(spent), k_sub=rows["defense"].map(k_sub_of))
+    rows = rows.assign(epsilon_spent=rows["defense"].map(spent), k_sub=rows["k_sub"].where(rows["k_sub"] > 0))
     controls = control_rows(frame, measure)
     printed = [
         prints.assign(mechanism=mechanism)

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 from mia import (
     ATTACKS,
@@ -12,7 +11,6 @@ from mia import (
     control_rows,
     drawn,
     inversion_rows,
-    k_sub_of,
     window_notes,
 )
 
@@ -108,9 +106,8 @@ def _accountants(private: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 def _line(cell: pd.DataFrame, columns: dict[tuple[str, str], str], attacks: list[str], measure: str) -> list[str]:
     first = cell.iloc[0]
-    words = cell_words(first["mechanism"], first["defense"], first["noise_multiplier"])
-    k_sub = k_sub_of(first["defense"])
-    words += f", k_sub = {k_sub:g}" if np.isfinite(k_sub) else ""
+    words = cell_words(first, first["noise_multiplier"])
+    words += f", k_sub = {first['k_sub']:g}" if first["k_sub"] > 0 else ""
     accuracy = cell[cell["metric"] == "test_accuracy"].iloc[0]
     line = [words, interval(accuracy["value"], accuracy["low"], accuracy["high"])]
     spent = {}

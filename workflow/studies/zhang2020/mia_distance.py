@@ -76,7 +76,7 @@ def draw(
                 ax.plot(row[black.columns.get_loc("class") + 1] + ends, [row.value] * 2, color=GRAY, linewidth=1)
         classes = sorted(set(rows["class"]))
         ax.set_xticks(classes if len(classes) <= MOST_TICKS else classes[:: len(classes) // 10])
-        words = [f"{cell_words(*_of(rows, d))}: {100 * accuracy[d]:.1f} %" for d in cells[1:]]
+        words = [f"{_of(rows, d)}: {100 * accuracy[d]:.1f} %" for d in cells[1:]]
         ax.set_title("\n".join(words), loc="left")
         ax.set_xlabel("class")
         ax.set_ylim(0, ROOM * rows["value"].max())
@@ -109,9 +109,9 @@ def _levels(rows: pd.DataFrame) -> list[list[str]]:
     return [base + [cells[level] for cells in by if level < len(cells)] for level in range(depth)]
 
 
-def _of(rows: pd.DataFrame, defense: str) -> tuple[str, str, float]:
+def _of(rows: pd.DataFrame, defense: str) -> str:
     row = rows[rows["defense"] == defense].iloc[0]
-    return row["mechanism"], defense, row["noise_multiplier"]
+    return cell_words(row, row["noise_multiplier"])
 
 
 def _words(series: Series) -> str:

@@ -3,20 +3,22 @@
 ``Mechanism`` says what happened in training; an accountant says whether it supports that, and at what ε.
 """
 
-from dp_leakage.privacy.accounting.case import steps_per_epoch
+from dp_leakage.privacy.accounting.case import Case
 from dp_leakage.privacy.accounting.report import Spent, epsilon_report
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise, check_sampler
-from dp_leakage.privacy.accounting.spend import epsilon_spent, kappa_for, noise_multiplier
+from dp_leakage.privacy.accounting.spend import epsilon_spent, noise_for_budget
+from dp_leakage.privacy.training import Training, steps_per_epoch
 
 __all__ = [
     "ACCOUNTANTS",
+    "Case",
     "Spent",
+    "Training",
     "check_mechanism",
     "check_noise",
     "check_sampler",
     "epsilon_report",
     "epsilon_spent",
-    "kappa_for",
-    "noise_multiplier",
+    "noise_for_budget",
     "steps_per_epoch",
 ]

@@ -1,92 +1,37 @@
 """What a training proves, as a curve: the tightest known for its mechanism, between neighboring sets of records."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
-from math import ceil, inf, log1p, sqrt
-from typing import Any
+from math import log1p, sqrt
 
 from scipy.special import ndtri
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES
 from dp_leakage.privacy.accounting import allocation, library, losses, renyi, tradeoff, vmf
-from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, UNAMPLIFIED, Case, steps_per_epoch
+from dp_leakage.privacy.accounting.case import UNAMPLIFIED, Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbors, is_covered, is_of
 from dp_leakage.privacy.accounting.spend import epsilon_spent, least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
 from dp_leakage.privacy.mechanism import BATCH, PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms import amount_of, noise_module, with_amount
 from dp_leakage.privacy.target import Target
+from dp_leakage.privacy.training import ONCE_AN_EPOCH, Training
 
 PRESENCE = ("add_remove", "zero_out")  # the same under Poisson sampling, where no unit's batches depend on another unit
+DELTA = 0.5  # where δ has no effect
 THINNED = 4  # one order in this many is enough for a curve, since each of its points picks its own order
 TIGHT, LOOSE = 1e-6, 1e-3
 """How far below a target the risk may end (relative): if the curve is exact, and if it has a grid."""
 
 
-@dataclass(frozen=True)
-class Training:
-    """A private training, as ``proven_curve`` needs to know it.
-
-    Attributes:
-        mechanism: with its noise.
-        delta: in (0, 1); only for a plugin's own noise or sampler, for which only (ε, δ) is known.
-        epochs, batch_size, dataset_size: as in ``case.Case``.
-        blocks: the dimension of each unit vector, for von Mises–Fisher noise.
-        projection_noise: of a private PCA of the same records that is composed with it; None for none.
-        records: at most how many units come and go together, or are replaced: a person's, if units are single records.
-    """
-
-    mechanism: Mechanism
-    delta: float
-    epochs: int
-    batch_size: int
-    dataset_size: int
-    blocks: Sequence[int] | None = None
-    projection_noise: float | None = None
-    records: int = 1
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1 or not 0 < self.batch_size <= self.dataset_size:
-            raise UserError(
-                f"epochs, batch_size and dataset_size are {self.epochs}, {self.batch_size} and {self.dataset_size}; "
-                "valid is at least one epoch, in batches of at least one and at most all records."
-            )
-        for name in ("noise_multiplier", "kappa", "projection_noise"):
-            noise = getattr(self.mechanism, name, None) if name != "projection_noise" else self.projection_noise
-            if noise is not None and not 0 <= noise < inf:
-                raise UserError(f"{name}: {noise} is no amount of noise; valid: 0 or more.")
-
-    @property
-    def rate(self) -> float:
-        """A unit's chance q of being in a batch, where it can be in it."""
-        return min(1.0, self.mechanism.turns * self.batch_size / self.dataset_size)
-
-    @property
-    def steps(self) -> int:
-        """Number of steps T."""
-        return self.epochs * steps_per_epoch(self.batch_size, self.dataset_size)
-
-    @property
-    def uses(self) -> int:
-        """Number of steps that a unit of Poisson batches can be in: all, or one in each turn."""
-        return ceil(self.steps / self.mechanism.turns)
-
-    def projection_cost(self, neighbors: Neighbors) -> float:
-        """ρ = Δ²/2σ² of the private PCA, 0 without one; Δ² is 1, and 2 for replace_one (``data.projection``)."""
-        if self.projection_noise is None:
-            return 0.0
-        return (2.0 if neighbors == "replace_one" else 1.0) / (2 * self.projection_noise**2)
-
-
-def proven_curve(training: Training, neighbors: Neighbors) -> TradeOff | None:
+def proven_curve(training: Training, neighbors: Neighbors, delta: float | None = None) -> TradeOff | None:
     """`_of_one`, for as many units as come and go together (group privacy: Dong, Roth & Su 2022, theorem 2.14)."""
-    curve = _of_one(training, neighbors)
+    curve = _of_one(training, neighbors, delta)
     return None if curve is None else tradeoff.several(curve, training.records)
 
 
-def _of_one(training: Training, neighbors: Neighbors) -> TradeOff | None:
+def _of_one(training: Training, neighbors: Neighbors, delta: float | None) -> TradeOff | None:
     """The largest true positive rate of any test between neighboring trainings, at every false positive rate.
 
     For Gaussian noise the curve is exact if every record is used once an epoch, in batches that everybody may know.
@@ -99,6 +44,7 @@ def _of_one(training: Training, neighbors: Neighbors) -> TradeOff | None:
     Args:
         training: see ``Training``; with noise.
         neighbors: of sets of *records*, also where units are classes.
+        delta: in (0, 1); only for a plugin's own noise or sampler, for which only (ε, δ) is known.
 
     Returns:
         None if nothing is proven: no noise, batches that no accountant of the noise covers, neighbors that the
@@ -116,7 +62,7 @@ def _of_one(training: Training, neighbors: Neighbors) -> TradeOff | None:
         return None
     module = import_module(noise_module(mechanism.noise))
     if not hasattr(module, "proven"):
-        return _own(training, neighbors)
+        return _own(training, neighbors, delta)
     # Their proofs are of single records; a whole batch moves twice as far.
     return None if mechanism.unit == BATCH else module.proven(training, neighbors)
 
@@ -155,8 +101,7 @@ def _allocated(training: Training, replaced: bool) -> TradeOff:
         sigma /= 2
     known = [tradeoff.gaussian(allocation.unamplified(sigma, training.epochs, replaced, beside))]
     if training.rate < 1:
-        steps = steps_per_epoch(training.batch_size, training.dataset_size)
-        found = allocation.profile(sigma, steps, training.epochs, replaced, beside)
+        found = allocation.profile(sigma, training.steps_per_epoch, training.epochs, replaced, beside)
         known += [tradeoff.profile(*found)] if found else []
     return known[0] if len(known) == 1 else tradeoff.lowest(known)
 
@@ -195,9 +140,7 @@ def _directional(training: Training, neighbors: Neighbors) -> TradeOff | None:
     assert mechanism.kappa is not None  # directional noise has one
     if mechanism.kappa == 0:
         return tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbors)))
-    run = (training.epochs, training.batch_size, training.dataset_size, mechanism.sampler, neighbors)
-    delta, blocks = 0.5, tuple(training.blocks or ())  # δ has no effect here
-    case = Case("vmf_rdp", delta, *run, blocks=blocks, summed=mechanism.summed)
+    case = Case(replace(training, projection_noise=None), "vmf_rdp", DELTA, neighbors)
     beside = training.projection_cost(neighbors)
     known = vmf.loss_profile(mechanism.kappa, case, beside)
     curves = [tradeoff.profile(*known)] if known else _rates_by_renyi(mechanism.kappa, case, beside)
@@ -213,11 +156,12 @@ def _rates_by_renyi(kappa: float, case: Case, beside: float) -> list[TradeOff]:
     ]
 
 
-def _own(training: Training, neighbors: Neighbors) -> TradeOff | None:
+def _own(training: Training, neighbors: Neighbors, delta: float | None) -> TradeOff | None:
     """A plugin's noise or sampler: its accountant knows an ε at the training's δ, for units.
 
     If these are groups, one of them changes with a record, as in `_group`. A whole batch moves twice as far.
     """
+    assert delta is not None  # whoever asks about a plugin's mechanism has one
     mechanism, grouped = training.mechanism, holds_groups(training.mechanism.unit)
     wanted: Neighbors = "replace_one" if grouped else neighbors
     curves = []
@@ -229,18 +173,9 @@ def _own(training: Training, neighbors: Neighbors) -> TradeOff | None:
         relation = same if same in known else next((r for r in known if r in PRESENCE), None)
         if relation is None or (relation != same and wanted != "replace_one"):
             continue
-        terms: dict[str, Any] = {
-            "delta": training.delta,
-            "epochs": training.epochs,
-            "batch_size": training.batch_size,
-            "dataset_size": training.dataset_size,
-            "sampler": mechanism.sampler,
-            "neighbors": relation,
-            "turns": mechanism.turns,
-        }
         relative = mechanism.sigma / (2 if mechanism.unit == "batch" else 1)
-        epsilon = epsilon_spent(name, noise_multiplier=relative, **terms)
-        curve = tradeoff.epsilon_delta(max(epsilon, 0.0), training.delta)
+        epsilon = epsilon_spent(Case(training, name, delta, relation), relative)
+        curve = tradeoff.epsilon_delta(max(epsilon, 0.0), delta)
         curves.append(curve if relation == same else tradeoff.twice(curve))
     if not curves:
         return None
@@ -254,19 +189,18 @@ def proves(mechanism: Mechanism, neighbors: Neighbors) -> bool:
     """
     if mechanism.noise == "none":
         return False
-    tried = with_amount(mechanism, 1.0)
-    return (
-        proven_curve(Training(tried, 0.5, epochs=1, batch_size=1, dataset_size=1, blocks=(2,)), neighbors) is not None
-    )
+    least = Training(with_amount(mechanism, 1.0), epochs=1, batch_size=1, dataset_size=1, blocks=(2,))
+    return proven_curve(least, neighbors, DELTA) is not None
 
 
-def noise_for(target: Target, training: Training, neighbors: Neighbors) -> float:
+def noise_for(target: Target, training: Training, neighbors: Neighbors, delta: float | None = None) -> float:
     """The least noise with which no attack can reach more than the target: σ, or for directional noise the largest κ.
 
     Args:
         target: see ``Target``.
         training: of which ``mechanism`` lacks its noise.
         neighbors: between which the attacks choose, see ``rules.relation_of_game``.
+        delta: as for ``proven_curve``.
 
     Raises:
         UserError: nothing is proven for these neighbors, or no noise is enough.
@@ -278,7 +212,7 @@ def noise_for(target: Target, training: Training, neighbors: Neighbors) -> float
 
     def with_noise(noise: float) -> TradeOff:
         mechanism = with_amount(training.mechanism, 1 / noise if falls else noise)
-        curve = proven_curve(replace(training, mechanism=mechanism), neighbors)
+        curve = proven_curve(replace(training, mechanism=mechanism), neighbors, delta)
         assert curve is not None  # as `proves` says
         return curve
 

@@ -95,7 +95,7 @@ jayaraman2019 with the classic RDP conversion (github bargavj/EvaluatingDPML, co
 classifier_tf.py:21)."""
 
 
-def authors_sigma(epsilon: float, delta: float, epochs: int, batch_size: int, dataset_size: int) -> float:
+def authors_sigma(epsilon: float, delta: float, epochs: int, batch_size: float, dataset_size: int) -> float:
     """The σ that jayaraman2019 trained with under ``rdp``: from the table in its released code.
 
     Raises:

@@ -1,14 +1,14 @@
 """ε of one training under every accountant that applies to how it was trained."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from dp_leakage.privacy.accounting import printed
 from dp_leakage.privacy.accounting.case import COMPOSING, Case
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_noise, draws_its_units, is_of, terms_of
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_noise, draws_its_units, is_of
 from dp_leakage.privacy.accounting.spend import epsilon_spent
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
-from dp_leakage.privacy.mechanisms import amount_of
+from dp_leakage.privacy.training import Training
 
 CLASSIC = "the classic Gaussian formula holds only while each epoch's epsilon is below 1"
 BATCH = "a whole batch's clipped gradient can move by twice the clipping norm, the formula assumes once"
@@ -45,82 +45,60 @@ class Spent(NamedTuple):
     note: str
 
 
-def epsilon_report(
-    mechanism: Mechanism,
-    *,
-    delta: float,
-    epochs: int,
-    batch_size: int,
-    dataset_size: int,
-    n_groups: int | None = None,
-    blocks: Sequence[int] | None = None,
-    accountant: str | None = None,
-    projection_noise: float | None = None,
-) -> list[Spent]:
+def epsilon_report(training: Training, delta: float, accountant: str | None = None) -> list[Spent]:
     """ε under every accountant that supports the mechanism, the nominal accountant's first.
 
     Shuffled Gaussian trainings also get what ``rdp`` and ``pld`` would say about Poisson batches, as
     ``hypothetical_poisson``. A nominal accountant that assumes another sampler or unit gives its number for those,
-    marked as not valid. Without noise there are no rows.
+    marked as not valid. Without noise there are no rows. Accountants that cannot add what a private projection spent
+    say nothing.
 
     Args:
-        mechanism: how the training went.
+        training: how it went.
         delta: in (0, 1).
-        epochs: ≥ 1.
-        batch_size: the (expected) number of units in a batch; see ``case.Case``.
-        dataset_size: number of units.
-        n_groups: number of (sub)classes, if those are the units, to flag a δ that gives no protection.
-        blocks: the dimension of each unit vector, for von Mises–Fisher noise.
         accountant: the nominal one; its rows come first.
-        projection_noise: of a private PCA of the same records, whose cost is then part of every ε; see ``case.Case``.
-            Accountants that cannot add it say nothing.
 
     Raises:
         UserError: a value is out of range, ``blocks`` is missing, or the nominal accountant is unknown or for other
             noise.
     """
+    mechanism = training.mechanism
     if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
         return []
-    run: dict[str, Any] = {"delta": delta, "epochs": epochs, "batch_size": batch_size, "dataset_size": dataset_size}
-    if projection_noise is not None and mechanism.noise != "gaussian":
+    if training.projection_noise is not None and mechanism.noise != "gaussian":
         rows: list[Spent] = []
-    elif mechanism.noise == "vmf":
-        rows = list(_directional(mechanism, run, tuple(blocks or ())))
-    elif mechanism.noise == "gaussian":
-        run |= {"projection_noise": projection_noise}
-        rows = list(_gaussian(mechanism, run))
     else:
-        rows = list(_own(mechanism, run))
+        kinds = {"vmf": _directional, "gaussian": _gaussian}
+        rows = list(kinds.get(mechanism.noise, _own)(training, delta))
     if accountant is not None and accountant not in {row.accountant for row in rows}:
-        rows.append(_as_claimed(accountant, mechanism, run, tuple(blocks or ())))
+        rows.append(_as_claimed(accountant, training, delta))
     more = [OF_GROUPS] if holds_groups(mechanism.unit) else []
-    more += [MANY_GROUPS] if n_groups is not None and delta >= 1 / n_groups else []
+    more += [MANY_GROUPS] if training.groups is not None and delta >= 1 / training.groups else []
     rows = [row._replace(note=", and ".join(filter(None, (row.note, *more)))) for row in rows]
     return sorted(rows, key=lambda row: row.accountant != accountant)
 
 
-def _as_claimed(accountant: str, mechanism: Mechanism, run: dict[str, Any], blocks: tuple[int, ...]) -> Spent:
+def _as_claimed(accountant: str, training: Training, delta: float) -> Spent:
     """What the nominal accountant says about a training that breaks its assumptions."""
-    check_noise(accountant, mechanism)
-    terms = run | terms_of(accountant, mechanism, blocks)
-    name, sampler = amount_of(mechanism.noise), terms["sampler"]
-    sampling = "as_trained" if sampler == mechanism.sampler else f"hypothetical_{sampler}"
-    epsilon = epsilon_spent(accountant, **{name: getattr(mechanism, name)}, **terms)
-    return Spent(accountant, epsilon, Case(accountant=accountant, **terms).relation, False, sampling, UNASSUMED)
+    check_noise(accountant, training.mechanism)
+    case = Case.counted(training, accountant, delta)
+    sampling = "as_trained" if case.sampler == training.sampler else f"hypothetical_{case.sampler}"
+    return Spent(accountant, epsilon_spent(case), case.relation, False, sampling, UNASSUMED)
 
 
-def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
+def _gaussian(training: Training, delta: float) -> Iterator[Spent]:
+    mechanism = training.mechanism
     batch = mechanism.unit == "batch"
     # Whatever happens to a record, a batch's one bounded vector moves by up to twice the clipping norm.
     sigma = mechanism.sigma
     relative = sigma / (2 if batch else 1)
     for name, neighbors in _supported(mechanism):
-        if run["projection_noise"] is not None and name not in COMPOSING:
+        if training.projection_noise is not None and name not in COMPOSING:
             continue
-        terms = run | {"neighbors": neighbors, "sampler": mechanism.sampler, "turns": mechanism.turns}
+        case = Case(training, name, delta, neighbors)
         if ACCOUNTANTS[name].claim == "as_printed":
             used = sigma
-            valid, note = printed_validity(name, used, Case(accountant=name, **terms))
+            valid, note = printed_validity(case, used)
             if batch:
                 valid, note = False, BATCH
         else:
@@ -128,25 +106,23 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
                 continue
             used = sigma if neighbors == "replace_one" else relative
             valid, note = True, BATCH_DOUBLED if batch else ""
-        epsilon = epsilon_spent(name, noise_multiplier=used, **terms)
-        yield Spent(name, epsilon, neighbors, valid, "as_trained", note)
+        yield Spent(name, epsilon_spent(case, used), neighbors, valid, "as_trained", note)
     if mechanism.sampler == "shuffle":
         for name in ("rdp", "pld"):
-            epsilon = epsilon_spent(name, noise_multiplier=relative, **run)
+            epsilon = epsilon_spent(Case.counted(training, name, delta), relative)
             yield Spent(name, epsilon, "add_remove", False, "hypothetical_poisson", HYPOTHETICAL)
 
 
-def _own(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
+def _own(training: Training, delta: float) -> Iterator[Spent]:
     """The number for noise of a file or plugin of its own, which only that can compute."""
-    for name, neighbors in _supported(mechanism):
-        terms = run | {"neighbors": neighbors, "sampler": mechanism.sampler, "turns": mechanism.turns}
-        epsilon = epsilon_spent(name, noise_multiplier=mechanism.noise_multiplier, **terms)
+    for name, neighbors in _supported(training.mechanism):
+        epsilon = epsilon_spent(Case(training, name, delta, neighbors))
         yield Spent(name, epsilon, neighbors, ACCOUNTANTS[name].claim != "as_printed", "as_trained", "")
 
 
-def printed_validity(name: str, sigma: float, case: Case) -> tuple[bool, str]:
+def printed_validity(case: Case, sigma: float) -> tuple[bool, str]:
     """Whether the formula of an ``as_printed`` Gaussian accountant is a bound here, and the reason if not."""
-    match name:
+    match case.accountant:
         case "naive":
             valid, note = printed.naive_is_valid(sigma, case.delta, case.epochs), CLASSIC
         case "advanced":
@@ -158,14 +134,13 @@ def printed_validity(name: str, sigma: float, case: Case) -> tuple[bool, str]:
     return valid, "" if valid else note
 
 
-def _directional(mechanism: Mechanism, run: dict[str, Any], blocks: tuple[int, ...]) -> Iterator[Spent]:
-    for name, neighbors in _supported(mechanism):
-        if neighbors == "add_remove" and not mechanism.summed:
+def _directional(training: Training, delta: float) -> Iterator[Spent]:
+    for name, neighbors in _supported(training.mechanism):
+        if neighbors == "add_remove" and not training.mechanism.summed:
             continue
-        terms = run | {"neighbors": neighbors, "sampler": mechanism.sampler, "blocks": blocks}
-        epsilon = epsilon_spent(name, kappa=mechanism.kappa, summed=mechanism.summed, **terms)
-        valid = name != "per_step" or (len(blocks) == 1 and Case(accountant=name, **terms).uses == 1)
-        yield Spent(name, epsilon, neighbors, valid, "as_trained", "" if valid else PER_STEP)
+        case = Case(training, name, delta, neighbors)
+        valid = name != "per_step" or (len(training.blocks) == 1 and training.uses == 1)
+        yield Spent(name, epsilon_spent(case), neighbors, valid, "as_trained", "" if valid else PER_STEP)
 
 
 def _supported(mechanism: Mechanism) -> Iterator[tuple[str, str]]:

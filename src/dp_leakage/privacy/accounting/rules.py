@@ -3,9 +3,7 @@
 These functions compute nothing, so that the workflow can refuse a configuration while it builds the DAG.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.user_code import DEFINED, FILES
@@ -155,24 +153,6 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
             "unit: 'batch' moves by up to twice the clipping norm with one record, and the accountant "
             f"{accountant!r} counts it once; valid: 'example'."
         )
-
-
-def terms_of(accountant: str, mechanism: Mechanism, blocks: Sequence[int] | None) -> dict[str, Any]:
-    """What an accountant is told of a mechanism, apart from its noise: arguments of `spend.epsilon_spent`.
-
-    If it cannot account for the sampler, which a study must declare in an ``accounting_note``, the sampler is its own.
-
-    Args:
-        accountant: a key of ``ACCOUNTANTS``.
-        mechanism: how the training draws and bounds.
-        blocks: the dimension of each unit vector, for von Mises–Fisher noise.
-    """
-    samplers = accountant_named(accountant).samplers
-    counted = mechanism if mechanism.sampler in samplers else replace(mechanism, sampler=samplers[0])
-    told: dict[str, Any] = {"sampler": counted.sampler, "turns": counted.turns}
-    if mechanism.noise == "vmf":
-        told |= {"blocks": tuple(blocks or ()), "summed": mechanism.summed}
-    return told
 
 
 def _any_of(names: Iterable[str]) -> str:

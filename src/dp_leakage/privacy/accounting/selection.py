@@ -12,22 +12,21 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.privacy.training import Training
 
 SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": inf}
 """Shape of the distribution of the number of runs (a truncated negative binomial; ∞ is Poisson)."""
 
 
-def selection_epsilon(
-    noise_multiplier: float, *, delta: float, epochs: int, batch_size: int, dataset_size: int, mean: float, runs: str
-) -> float:
+def selection_epsilon(training: Training, *, delta: float, mean: float, runs: str) -> float:
     """ε of releasing the best of a random number of Poisson-sampled Gaussian trainings; add_remove neighbors, a bound.
 
     By dp-accounting's ``RepeatAndSelectDpEvent``. What "best" means must not look at the training records itself, or
     must be part of each run's own mechanism.
 
     Args:
-        noise_multiplier: σ of each run.
-        delta, epochs, batch_size, dataset_size: of each run, as in ``case.Case``; all runs must be alike in these.
+        training: each run, with Gaussian noise and Poisson batches; all must be alike in it.
+        delta: in (0, 1).
         mean: the expected number of runs, ≥ 1.
         runs: ``logarithmic``, ``geometric`` (both at least one run) or ``poisson`` (perhaps none).
 
@@ -42,10 +41,10 @@ def selection_epsilon(
 
     logging.getLogger("absl").setLevel(logging.ERROR)  # a warning for each order at which a series does not converge
     _check(mean, runs)
-    case = Case("rdp", delta, epochs, batch_size, dataset_size)
-    if not 0 < noise_multiplier < inf:
-        raise UserError(f"noise_multiplier: {noise_multiplier} is no amount of noise; valid: a positive number.")
-    once = PoissonSampledDpEvent(case.rate, GaussianDpEvent(noise_multiplier))
+    case, sigma = Case(training, "rdp", delta), training.mechanism.sigma
+    if sigma == 0:
+        raise UserError("noise_multiplier: 0 is no amount of noise; valid: a positive number.")
+    once = PoissonSampledDpEvent(case.rate, GaussianDpEvent(sigma))
     accountant = RdpAccountant()
     accountant.compose(RepeatAndSelectDpEvent(SelfComposedDpEvent(once, case.steps), mean, SHAPES[runs]))
     return float(accountant.get_epsilon(delta))

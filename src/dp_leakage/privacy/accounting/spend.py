@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from math import exp, inf, log
-from typing import Any
+from math import ceil, exp, inf, log
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.user_code import DEFINED, FILES, amount_by, call, spent_by
-from dp_leakage.privacy.accounting import printed
+from dp_leakage.privacy.accounting import printed, renyi
 from dp_leakage.privacy.accounting.case import Case
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named
+from dp_leakage.privacy.accounting.rules import accountant_named
 
 TOLERANCE = 1e-6
 """Calibrated noise spends at most the target ε, and at most this much less (relative)."""
@@ -21,85 +20,61 @@ PLD_TURNS = 12  # each takes a second, and a tiny ε has jumps that no search ca
 SIGMA_TABLES = ("computed", "authors")
 
 
-def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "computed", **training: Any) -> float:
-    """The least Gaussian noise with which the training spends at most ``epsilon``.
+def noise_for_budget(case: Case, epsilon: float, sigma_table: str = "computed") -> float:
+    """The least noise with which the training spends at most ``epsilon``: σ relative to the clipping norm, or for
+    directional noise the largest concentration κ.
 
     Args:
-        accountant: a key of ``rules.ACCOUNTANTS``; ``noise_epsilon`` says where each one's formula, validity,
+        case: whose training needs no noise yet; ``noise_epsilon`` says where each accountant's formula, validity,
             neighbors and source stand.
-        epsilon: > 0, the whole training's budget.
-        sigma_table: ``authors`` takes the σ for ``rdp`` from jayaraman2019's table,
-            ``printed.AUTHORS_SIGMA``.
-        **training: delta, epochs, batch_size, dataset_size and, if not the accountant's own, sampler,
-            neighbors and conversion: the attributes of ``case.Case``.
-
-    Returns:
-        σ relative to the clipping norm.
+        epsilon: > 0, the whole training's budget; for ``per_step`` that of one step.
+        sigma_table: ``authors`` takes the σ for ``rdp`` from jayaraman2019's table, ``printed.AUTHORS_SIGMA``.
 
     Raises:
-        UserError: a value is out of range, the sampler does not match the accountant, no noise reaches the budget, or
-            the accountant is for directional noise (see ``kappa_for``).
+        UserError: a value is out of range, or no noise reaches the budget.
     """
-    _check_noise_kind(accountant, directional=False)
-    case = Case(accountant=accountant, **training)
-    _check_budget(epsilon)
+    if not 0 < epsilon < inf:
+        raise UserError(f"epsilon must be positive and finite; got {epsilon:g}")
     if sigma_table not in SIGMA_TABLES:
         raise UserError(f"sigma_table: {sigma_table!r} is unknown; {nearest(sigma_table, SIGMA_TABLES)}.")
+    training, rules = case.training, accountant_named(case.accountant)
+    if rules.noise == "vmf":
+        pure = epsilon / (2 * len(case.blocks) * case.uses)  # what the budget allows without amplification
+        return 1 / least_noise(lambda noise: noise_epsilon(case, 1 / noise), epsilon, start=1 / pure)
     if sigma_table == "authors":
-        if accountant != "rdp":
-            raise UserError(f"sigma_table: 'authors' belongs to the accountant 'rdp', not to {accountant!r}.")
-        return printed.authors_sigma(epsilon, case.delta, case.epochs, case.batch_size, case.dataset_size)
+        if case.accountant != "rdp":
+            raise UserError(f"sigma_table: 'authors' belongs to the accountant 'rdp', not to {case.accountant!r}.")
+        return printed.authors_sigma(epsilon, case.delta, case.epochs, training.batch_size, training.dataset_size)
     if (known := _formula(case, epsilon)) is not None:
         return known
-    if ACCOUNTANTS[accountant].by_losses:  # slow: start near the solution
-        rdp = Case(
-            "rdp",
-            case.delta,
-            case.epochs,
-            case.batch_size,
-            case.dataset_size,
-            projection_noise=case.projection_noise,
-            turns=case.turns,
+    if not rules.by_losses:
+        return least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon)
+    # Slow: start near the solution, with the noise that Rényi divergences of Poisson batches ask for.
+    rate, uses = training.rate, ceil(training.steps / training.mechanism.turns)
+    beside = training.projection_cost("add_remove")
+    guess = least_noise(
+        lambda sigma: renyi.sampled_gaussian_epsilon(rate, sigma, False, uses, case.delta, "tight", beside), epsilon
+    )
+    return least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE, PLD_TURNS)
+
+
+def epsilon_spent(case: Case, amount: float | None = None) -> float:
+    """The ε that the training spends with its noise, or with another ``amount`` of it: σ > 0 or κ ≥ 0.
+
+    Raises:
+        UserError: the noise is missing or out of range.
+    """
+    directional = accountant_named(case.accountant).noise == "vmf"
+    mechanism = case.training.mechanism
+    found = (mechanism.kappa if directional else mechanism.noise_multiplier) if amount is None else amount
+    if directional and (found is None or not 0 <= found < inf):
+        raise UserError(f"kappa: {found} is no concentration; {case.accountant!r} needs 0 ≤ kappa < inf.")
+    if not directional and (found is None or not 0 < found < inf):
+        raise UserError(
+            f"noise_multiplier: {found} is no amount of noise; {case.accountant!r} needs a positive number."
         )
-        guess = least_noise(lambda sigma: noise_epsilon(rdp, sigma), epsilon)
-        return least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE, PLD_TURNS)
-    return least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon)
-
-
-def kappa_for(accountant: str, *, epsilon: float, **training: Any) -> float:
-    """The largest concentration κ of directional noise with which the training spends at most ``epsilon``.
-
-    Args:
-        accountant: ``vmf_pure``, ``vmf_rdp``, ``vmf_pld`` or ``per_step``.
-        epsilon: > 0: the whole training's budget; for ``per_step`` that of one step.
-        **training: as for ``noise_multiplier``, and blocks and summed.
-
-    Raises:
-        UserError: as ``noise_multiplier``.
-    """
-    _check_noise_kind(accountant, directional=True)
-    case = Case(accountant=accountant, **training)
-    _check_budget(epsilon)
-    pure = epsilon / (2 * len(case.blocks) * case.uses)  # what the budget allows without amplification
-    return 1 / least_noise(lambda noise: noise_epsilon(case, 1 / noise), epsilon, start=1 / pure)
-
-
-def epsilon_spent(
-    accountant: str, *, noise_multiplier: float | None = None, kappa: float | None = None, **training: Any
-) -> float:
-    """The ε that a training with this noise spends.
-
-    Args:
-        accountant: as for ``noise_multiplier`` and ``kappa_for``.
-        noise_multiplier: σ > 0 relative to the clipping norm, for Gaussian noise.
-        kappa: κ ≥ 0, for directional noise.
-        **training: as for these two.
-
-    Raises:
-        UserError: a value is missing or out of range, or the sampler does not match the accountant.
-    """
-    case = Case(accountant=accountant, **training)
-    return _spender(case, noise_multiplier, kappa)(case)
+    assert found is not None
+    return noise_epsilon(case, found)
 
 
 def noise_epsilon(case: Case, amount: float) -> float:
@@ -118,30 +93,6 @@ def _formula(case: Case, epsilon: float) -> float | None:
         return amount_by(name, epsilon, case) if "amount_for" in DEFINED[name] else None
     module = import_module(name)
     return module.amount_for(epsilon, case) if hasattr(module, "amount_for") else None
-
-
-def _spender(case: Case, sigma: float | None, kappa: float | None) -> Callable[[Case], float]:
-    if accountant_named(case.accountant).noise == "vmf":
-        if kappa is None or not 0 <= kappa < inf:
-            raise UserError(f"kappa: {kappa} is no concentration; {case.accountant!r} needs 0 ≤ kappa < inf.")
-        return lambda case: noise_epsilon(case, kappa)
-    if sigma is None or not 0 < sigma < inf:
-        raise UserError(
-            f"noise_multiplier: {sigma} is no amount of noise; {case.accountant!r} needs a positive number."
-        )
-    return lambda case: noise_epsilon(case, sigma)
-
-
-def _check_noise_kind(accountant: str, *, directional: bool) -> None:
-    if (accountant_named(accountant).noise == "vmf") != directional:
-        known = [name for name, rules in ACCOUNTANTS.items() if (rules.noise == "vmf") == directional]
-        noise = "vmf" if directional else "gaussian"
-        raise UserError(f"accountant: {accountant!r} does not account for {noise} noise; {nearest('', known)}.")
-
-
-def _check_budget(epsilon: float) -> None:
-    if not 0 < epsilon < inf:
-        raise UserError(f"epsilon must be positive and finite; got {epsilon:g}")
 
 
 def least_noise(

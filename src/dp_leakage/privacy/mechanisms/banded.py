@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
     from dp_leakage.privacy.accounting.case import Case
-    from dp_leakage.privacy.accounting.curve import Training
     from dp_leakage.privacy.accounting.tradeoff import TradeOff
+    from dp_leakage.privacy.training import Training
 
 HERE = __name__
 BANDS = {**COUNT, "description": "Over how many steps noise is correlated; 1 is independent noise."}

@@ -10,13 +10,14 @@ from dp_leakage.common.user_code import FILES
 from dp_leakage.data.roles import POOL, TUNING
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.models.architectures import build, is_import_path
-from dp_leakage.privacy.accounting.case import check_projection, check_share, steps_per_epoch
+from dp_leakage.privacy.accounting.case import check_projection, check_share
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.defenses import (
     CLAIMED,
 )
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.privacy.mechanisms import MECHANISMS
+from dp_leakage.privacy.training import steps_per_epoch
 from dp_leakage.study import TUNE, Cell, Study
 from dp_leakage.study.checks.complaints import require
 from dp_leakage.study.protocol import traced, training_of

@@ -1,0 +1,91 @@
+"""One training as everything that accounts for it reads it: facts alone, whatever is asked about them."""
+
+from dataclasses import dataclass, replace
+from math import ceil, inf
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.privacy.mechanism import Mechanism
+
+ONCE_AN_EPOCH = ("shuffle", "cyclic", "balls_in_bins")  # samplers that use each unit once an epoch
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training, private or merely bounded. Accountants, curves, calibration, measures and releases read only this.
+
+    It says nothing of δ, neighbors or accountants: those are of a question about it, `accounting.case.Case`.
+
+    Attributes:
+        mechanism: the step; its noise is None until it is solved for.
+        epochs: ≥ 1, a whole number.
+        batch_size: units a step (expected ones, where they are drawn at random), in (0, dataset_size].
+        dataset_size: units in all: records, persons or (sub)classes, as ``mechanism.unit`` says. Only the ratio to
+            batch_size matters, so if units are classes, both may be counted in records.
+        blocks: for directional noise: the dimension, ≥ 2, of each unit vector that gets noise in one step.
+        projection_noise: the noise multiplier (under add_remove), above 0, of a private PCA that was fitted on the same
+            records before the training: one more Gaussian mechanism that every record takes part in. None for none.
+        records: ≥ 1: at most so many units come and go with one coin: a person's records, if each is a unit.
+        groups: the number of (sub)classes, if these are the units. None otherwise.
+    """
+
+    mechanism: Mechanism
+    epochs: int
+    batch_size: float
+    dataset_size: int
+    blocks: tuple[int, ...] = ()
+    projection_noise: float | None = None
+    records: int = 1
+    groups: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", tuple(self.blocks or ()))
+        if self.epochs < 1 or self.epochs != int(self.epochs):
+            raise UserError(f"epochs: {self.epochs} is not a positive whole number.")
+        if not 0 < self.batch_size <= self.dataset_size:
+            raise UserError(
+                f"batch_size: {self.batch_size} does not lie between 1 and dataset_size, {self.dataset_size}."
+            )
+        noises = {name: getattr(self.mechanism, name) for name in ("noise_multiplier", "kappa")}
+        for name, noise in (noises | {"projection_noise": self.projection_noise}).items():
+            if noise is not None and not 0 <= noise < inf:
+                raise UserError(f"{name}: {noise} is no amount of noise; valid: 0 or more.")
+
+    @property
+    def sampler(self) -> str:
+        """How units are drawn."""
+        return str(self.mechanism.sampler)
+
+    @property
+    def rate(self) -> float:
+        """A unit's chance q of being in a batch, where it can be in it."""
+        return min(1.0, self.mechanism.turns * self.batch_size / self.dataset_size)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of steps t in an epoch."""
+        return steps_per_epoch(self.batch_size, self.dataset_size)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps T."""
+        return self.epochs * self.steps_per_epoch
+
+    @property
+    def uses(self) -> int:
+        """Number of steps that one unit can take part in: one in each epoch, one in each turn, or all."""
+        return self.epochs if self.sampler in ONCE_AN_EPOCH else ceil(self.steps / self.mechanism.turns)
+
+    def projection_cost(self, neighbors: str) -> float:
+        """ρ = Δ²/2σ² of the private PCA, 0 without one; Δ² is 1, and 2 for replace_one (``data.projection``)."""
+        if self.projection_noise is None:
+            return 0.0
+        return (2.0 if neighbors == "replace_one" else 1.0) / (2 * self.projection_noise**2)
+
+    def under(self, sampler: str) -> "Training":
+        """The same training with batches drawn in another way."""
+        return self if sampler == self.sampler else replace(self, mechanism=replace(self.mechanism, sampler=sampler))
+
+
+def steps_per_epoch(batch_size: float, dataset_size: int) -> int:
+    """Steps in an epoch, ⌈n/b⌉, for every sampler. The last batch of a shuffled epoch may be short."""
+    return ceil(dataset_size / batch_size)
