@@ -217,7 +217,7 @@ def test_the_same_context_gives_the_same_page(context: ReportContext, html: str)
 
 def test_parts_that_were_not_given_are_left_out_without_a_trace(context: ReportContext, page: Page) -> None:
     headings = ("The most exposed records", "Versions", "Choices and caveats", "The figures")
-    bare = replace(context, exposed=None, versions={}, choices=(), figures=(), attacks={}, question="", paper="")
+    bare = replace(context, exposed=(), versions={}, choices=(), figures=(), attacks={}, question="", paper="")
     text = Page(render(bare)).text
     for heading in headings:
         assert re.search(rf"^{heading}$", page.text, re.M)

@@ -54,6 +54,8 @@ class HtmlTable:
 
 def settings(found: list[Answer]) -> list[HtmlTable]:
     """For each data set every setting of every model in one currency: accuracy, loss, what leaks, what is proven."""
+    leaks = [one.leak for answer in found for one in answer.settings if one.leak is not None]
+    rates = [rate for rate in FPR_OF_TPR if any(rate in leak.tprs for leak in leaks)]
     heads = [
         "setting",
         "model",
@@ -65,19 +67,17 @@ def settings(found: list[Answer]) -> list[HtmlTable]:
         "lost of its own undefended",
         "strongest attack",
         "advantage",
-        *(f"TPR at {100 * rate:g} % FPR" for rate in FPR_OF_TPR),
+        *(f"TPR at {100 * rate:g} % FPR" for rate in rates),
         "AUC",
         "any attack at most",
-        "ε spent",
-        "neighbors",
     ]
     return [
-        HtmlTable(name(answer.dataset), heads, [_setting_row(one) for one in answer.settings], left=5)
+        HtmlTable(name(answer.dataset), heads, [_setting_row(one, rates) for one in answer.settings], left=5)
         for answer in found
     ]
 
 
-def _setting_row(one: Setting) -> list[str]:
+def _setting_row(one: Setting, rates: Sequence[float]) -> list[str]:
     leak = one.leak
     return [
         cell_label(one.series, one.row),
@@ -90,11 +90,9 @@ def _setting_row(one: Setting) -> list[str]:
         interval(*one.twin_loss) if one.twin_loss else "–",
         name(leak.attack) if leak else "–",
         interval(*leak.advantage) if leak else "–",
-        *(interval(*leak.tprs[rate]) if leak and rate in leak.tprs else "–" for rate in FPR_OF_TPR),
+        *(interval(*leak.tprs[rate]) if leak and rate in leak.tprs else "–" for rate in rates),
         interval(*leak.auc) if leak else "–",
         rounded_up(one.proven.advantage) if one.proven else "–",
-        at_most(one.spent),
-        name(one.neighbors) if one.neighbors else "–",
     ]
 
 
