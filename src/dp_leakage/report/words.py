@@ -509,7 +509,7 @@ def _twin(one: Setting, twin: Setting | None, tell: Telling) -> str:
 
 def _choice(answer: Answer) -> list[Claim]:
     """How intervals pay for the choice, and that ε does not."""
-    if answer.comparisons < 2 or not answer.told:
+    if not answer.tried or answer.comparisons < 2 or not answer.told:
         return []
     tell = Telling({"dataset": answer.dataset})
     compared = "private settings" if answer.best is None else "comparisons of private settings with undefended models"
