@@ -24,7 +24,6 @@ VALUES: Mapping[str, Mapping[str, str]] = {
     "canary": {"mislabelled": "mislabeled", "optimised": "optimized"},
     "cell": _NORMALIZE,
     "defense": _NORMALIZE,
-    "engine": {"opacus": "ensemble"},
     "metrics": {**ATTACKS, "mse_standardised": "mse_standardized"},  # of figures, such as ssim/iga
     "of_person": {"learnt": "learned"},
     "parts": ATTACKS,

@@ -221,9 +221,10 @@ def _looked_at(study: Study, cell: Cell, data: Dataset, judged: int, selection: 
         if selection is not None and selection["score_noise"] is None:
             said.append("The best training was chosen by that accuracy, so the choice depends on those records.")
     said.append("The cell itself (architecture, ε and settings) was chosen by people, which no ε covers.")
-    if study.name != study.target:
-        scale = study.name.removeprefix(f"{study.target}-")
-        said.append(f"The settings are those of the study's scale {scale!r}, which is smaller than the study itself.")
+    if study.scale != "paper":
+        said.append(
+            f"The settings are those of the study's scale {study.scale!r}, which is smaller than the study itself."
+        )
     return tuple(said)
 
 

@@ -16,7 +16,7 @@ from dp_leakage.common.identity import identity as identity_of
 from dp_leakage.common.schemas import TEXT, Schema, check, enum
 from dp_leakage.common.user_code import FILES
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.engines import ENGINES
+from dp_leakage.engines import ENGINES, TRAINERS
 from dp_leakage.models.architectures import build, is_import_path
 from dp_leakage.models.ensemble import NO_ROW, Ensemble
 from dp_leakage.models.layers import Layers
@@ -194,7 +194,7 @@ def _mechanism() -> dict[str, Schema]:
 
 AMOUNTS = ("noise_multiplier", "kappa")
 SETTINGS: dict[str, Schema] = {  # what is read of a training's settings
-    "engine": enum("ensemble", *ENGINES),
+    "engine": enum(*TRAINERS, *ENGINES),
     "architecture": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
     "dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
     "mechanism": {"type": ["null", "object"]},

@@ -75,7 +75,7 @@ def main(
         seed=spec["seed"],
         question=spec.get("question", ""),
         paper=spec.get("paper", ""),
-        scale=settings["study"].removeprefix(spec["study"]).lstrip("-") or "paper",
+        scale=settings["scale"],
         choices=tuple(spec.get("choices", ())),
         versions=of_page_and_trainings(versions(), trained_by),
         aware=settings["aware"],

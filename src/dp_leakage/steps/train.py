@@ -2,6 +2,7 @@
 
 import math
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.persons import numbers
 from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
-from dp_leakage.engines import ENGINES, files_of
+from dp_leakage.engines import ENGINES, OPACUS, TRAINERS, files_of
 from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
+from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.ensemble import Models
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
@@ -32,7 +34,6 @@ from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.checkpoint import checkpoint_beside, forget_beside
 from dp_leakage.training.loop import History
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.trainer import train
 
 
 def main(
@@ -73,8 +74,9 @@ def main(
     count = group_count(settings["mechanism"], y, groups)
     resume = checkpoint_beside(models, identity(settings), checkpoint_seconds)
     used = device_of(device)  # noise and dropout are other draws on a GPU
+    extra = {"groups": groups, "group_count": count, "checkpoint": resume} if settings["engine"] != OPACUS else {}
     try:
-        ensemble, epochs = train(
+        ensemble, epochs = import_module(TRAINERS[settings["engine"]]).train(
             architecture,
             x,
             y,
@@ -85,11 +87,9 @@ def main(
             held=held,
             evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
             trace=torch.from_numpy(dataset_of(arrays).traced) if settings.get("traced") else None,
-            groups=groups,
-            group_count=count,
             device=used,
-            checkpoint=resume,
             on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
+            **extra,
         )
     except UserError as error:
         raise UserError(f"{_cell(settings)}: {error}") from None
@@ -101,7 +101,8 @@ def main(
         sizes |= records_of_players(person, subsets[0].numpy(), others)
     # The only tensors that may be shared, see ``dp_leakage.share``.
     shared = sorted(ensemble.parameters)
-    made = {"device": used, "versions": versions()}
+    hooked = settings["engine"] == OPACUS or is_import_path(settings["architecture"]["name"])
+    made = {"device": used, "versions": versions(*(["opacus"] if hooked else []))}
     stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, parameters=shared, **made)
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
     write_table(history, with_answers(_columns(epochs), tested), stamp)
@@ -123,9 +124,17 @@ def _write_answers(settings: Json, data: Dataset, found: Answers, models: Path, 
     """The answers that an engine keeps instead of a model's parameters, and the accuracies."""
     rows = data.roles["target_nonmembers"]
     sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(rows)}
-    stamp = provenance(settings, **sizes, n_groups=None, blocks=None, versions=versions())
+    stamp = provenance(settings, **sizes, n_groups=None, blocks=None, versions=versions(*_library(settings)))
     write_tensors(models, found.tensors(), stamp)
     write_table(history, with_answers(history_of(found, data), RightAnswers.of(found.correct(data.y)[:, rows])), stamp)
+
+
+def _library(settings: Json) -> list[str]:
+    """The package whose estimators a cell trains, unless it is one that is recorded anyway."""
+    package = str(settings["architecture"]["name"]).partition(":")[0].partition(".")[0]
+    return (
+        [package] if settings["engine"] == "estimator" and package in ("lightgbm", "interpret", "diffprivlib") else []
+    )
 
 
 def _cell(settings: Json) -> str:

@@ -55,6 +55,7 @@ def load_study(
     *,
     scale: str,
     overrides: Json,
+    engine: str = "ensemble",
     asked: Callable[[str], bool] = _always,
     place: str = CONFIG,
 ) -> Study | None:
@@ -66,6 +67,7 @@ def load_study(
         schema: the study schema.
         scale: ``paper``, ``small`` or ``smoke``.
         overrides: study name → changes to its file.
+        engine: in place of ``ensemble`` wherever the file says that, or nothing.
         asked: whether a study was requested, by its name. Only then must it have the scale, and is it computed what its
             audits reach.
         place: where the overrides were read, for the complaint.
@@ -98,7 +100,8 @@ def load_study(
     if scale != "paper":
         spec = merged(changed, _left_to_scale(_without_attacks(raw["scales"][scale], raw), changes))
         allow(spec, f"{where} at scale '{scale}'{f' with {key}' if changes else ''}")
-    study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec, _from_here(path.parent))
+    parts = [raw["study"], *([scale] if scale != "paper" else []), *([engine] if engine != "ensemble" else [])]
+    study = Study("-".join(parts), _by_engine(spec, engine), _from_here(path.parent), scale)
     whole = [replace(study, name=raw["study"], spec=given) for given in (raw, *([changed] if changes else []))]
     try:
         if spec != raw:
@@ -109,6 +112,15 @@ def load_study(
     except UserError as error:
         raise UserError(f"{where}{f' with {key} of {place}' if changes else ''}: {error}") from None
     return study
+
+
+def _by_engine(spec: Json, engine: str) -> Json:
+    """The study with its models of engine ``ensemble`` trained by another engine."""
+    models = {
+        name: model | {"engine": engine} if model.get("engine", "ensemble") == "ensemble" else model
+        for name, model in spec["models"].items()
+    }
+    return spec if engine == "ensemble" else spec | {"models": models}
 
 
 def _from_here(folder: Path) -> Path:
@@ -218,6 +230,7 @@ def load_studies(
                     schemas["study"],
                     scale=config["scale"],
                     overrides=overrides,
+                    engine=config.get("engine", "ensemble"),
                     asked=asked,
                     place=places.get("overrides", CONFIG),
                 )

@@ -168,6 +168,7 @@ def report_settings(study: Study) -> Json:
     """Of step ``report``."""
     return {
         "study": study.name,
+        "scale": study.scale,
         "spec": {k: v for k, v in study.spec.items() if k not in ("scales", "release")},
         "figures": {figure: identity(figure_settings(study, figure)) for figure in study.spec["figures"]},
         "cells": [[key, identity(measure_settings(study, cell))] for key, cell in study.cells.items()],

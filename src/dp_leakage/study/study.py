@@ -16,15 +16,18 @@ class Study:
     """A checked study at one scale.
 
     Attributes:
-        name: folder below ``results`` (the study's name, with the scale unless that is ``paper``).
+        name: folder below ``results``: the study's name, with the scale unless that is ``paper``, and with the engine
+            that the config sets in place of ``ensemble``.
         spec: the study file after overrides and scale, as the schema describes it.
         folder: where its file lies, and what belongs to it alone.
+        scale: ``paper``, ``small`` or ``smoke``.
         contents: digests of the user's files that settings were made from so far: name in the study → SHA-256.
     """
 
     name: str
     spec: Json
     folder: Path = Path()
+    scale: str = "paper"
     contents: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _identities: dict[tuple[str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
