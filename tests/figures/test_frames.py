@@ -1,5 +1,7 @@
 """From metrics to the rows of a figure."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from dp_leakage.figures.bounds import bound_notes
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes, claimed_neighbors, claimed_relations, remarks
+from dp_leakage.figures.numbers import cell_budget
 from dp_leakage.figures.published import KEYS
 from dp_leakage.metrics.rows import completed
 from dp_leakage.metrics.spent import spent, spent_alike
@@ -87,6 +90,16 @@ def test_rows_are_ordered_by_model_series_and_budget_whatever_their_order_was(qu
     mlp = ordered[ordered["model"] == "mlp"]
     assert list(dict.fromkeys(mlp["accountant"])) == ["", "naive", "advanced", "zcdp", "rdp"]
     assert mlp.loc[mlp["accountant"] == "rdp", "epsilon"].is_monotonic_increasing
+
+
+def test_what_a_cell_is_keeps_its_words_through_a_figures_csv(quick: pd.DataFrame, tmp_path: Path) -> None:
+    private = quick[quick["accountant"] == "rdp"].assign(sampler="wor", partition="random", most=2)
+    rows = metric_rows(chosen(private, {}), "accuracy_loss")
+    drawn_numbers(rows, None).to_csv(tmp_path / "figure.csv", index=False)
+    read = pd.read_csv(tmp_path / "figure.csv")
+    assert set(claimed_relations(read)) == {"replace_one"}
+    for row in read.itertuples():
+        assert cell_budget(row) == f"{row.epsilon:g}, random, most 2"
 
 
 def spent_row(defense: str, value: float, accounted_by: str, neighbors: str, **more: object) -> dict:
