@@ -273,17 +273,28 @@ def rc() -> Any:
     return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **RC})
 
 
-def encode(figure: "Figure", form: str, keywords: str | None = None) -> bytes:
+def encode(figure: "Figure", form: str, keywords: str | None = None, banner: str = "") -> bytes:
     """The figure as the bytes of a ``pdf``, ``png`` or ``svg`` file; the same figure gives the same bytes.
 
-    ``keywords`` stand in a PDF's metadata. Notes that found no room under the panels are a PNG's `NOTES`.
+    Args:
+        figure: the picture, which stays as it is.
+        form: ``pdf``, ``png`` or ``svg``.
+        keywords: they stand in a PDF's metadata. Notes that found no room under the panels are a PNG's `NOTES`.
+        banner: words above everything, in a strip that is added to the page, so that they hide nothing.
     """
+    from matplotlib.transforms import Bbox
+
     buffer = BytesIO()
     said = {"Keywords": keywords} if keywords else {}
     if form == "png" and figure.get_label():
         said[NOTES] = str(figure.get_label())
     with rc():
-        figure.savefig(buffer, format=form, metadata=METADATA[form] | said)
+        width, height = figure.get_size_inches()
+        lines = fill(banner, int(width * 13))
+        page = Bbox([[0, 0], [width, height + 0.17 * len(lines.splitlines())]]) if banner else None
+        text = figure.text(0.01, 1, lines, va="bottom", color=ALARM, fontsize=8, in_layout=False)
+        figure.savefig(buffer, format=form, metadata=METADATA[form] | said, bbox_inches=page)
+        text.remove()
     return buffer.getvalue()
 
 

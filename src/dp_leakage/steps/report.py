@@ -18,6 +18,7 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
 from dp_leakage.figures.files import further_notes, read_figure
+from dp_leakage.figures.reduced import reduced_words
 from dp_leakage.metrics.paired import READ, right_answers
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.resemblance import resemblance
@@ -75,7 +76,7 @@ def main(
         seed=spec["seed"],
         question=spec.get("question", ""),
         paper=spec.get("paper", ""),
-        scale=settings["scale"],
+        reduced=reduced_words(settings["scale"], settings["sources"]),
         choices=tuple(spec.get("choices", ())),
         versions=of_page_and_trainings(versions(), trained_by),
         aware=settings["aware"],
@@ -86,7 +87,7 @@ def main(
     shown = singled_out(answers_of(context))
     context = replace(context, exposed=_exposed(scores, settings["scores"], settings["spec"], shown))
     write_page(report, render(context))
-    write_json(claims, as_json(context.study, context.title, context.scale, told(context)))
+    write_json(claims, as_json(context.study, context.title, context.reduced, told(context)))
 
 
 def _trainings(
