@@ -43,7 +43,7 @@ class DataFacts:
         warnings: sentences on what makes results on it hard to judge.
         persons: how many persons' records training draws from; None if every record is a person of its own.
         notes: sentences that only inform.
-        guessing: the accuracy on new records of guessing the class (`steps.report.guessing`); NaN if not known.
+        guessing: the accuracy on new records of guessing the class (`metrics.majority.guessing`); NaN if not known.
         constant: the right answers of guessing on these records, if it names one class always; else None.
         outside: what was computed from its records and no ε covers, such as "the PCA, fitted on 800 records".
     """

@@ -19,6 +19,7 @@ from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
 from dp_leakage.figures.files import further_notes, read_figure
 from dp_leakage.figures.reduced import reduced_words
+from dp_leakage.metrics.majority import constant_answers, guessing
 from dp_leakage.metrics.paired import READ, right_answers
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.resemblance import resemblance
@@ -176,23 +177,6 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         persons=len(np.unique(arrays["person"][arrays[trained_role(arrays)]])) if "person" in arrays else None,
         outside=uncovered(spec["datasets"][name].get("projection"), arrays, made["notes"]),
     )
-
-
-def guessing(members: np.ndarray, others: np.ndarray) -> float:
-    """The accuracy on the others' classes, (n,), of always naming the members' most frequent class, or of any class by
-    chance if that is more.
-    """
-    named = constant_answers(members, others)
-    return 1 / len(np.unique(members)) if named is None else float(named.mean())
-
-
-def constant_answers(members: np.ndarray, others: np.ndarray) -> np.ndarray | None:
-    """Whether always naming the members' most frequent class is right on each of the others, bool (n,).
-
-    None where `guessing` is naming any class by chance.
-    """
-    named = np.asarray(others == np.bincount(members).argmax())
-    return named if float(named.mean()) > 1 / len(np.unique(members)) else None
 
 
 def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[Cell]) -> pd.DataFrame | None:
