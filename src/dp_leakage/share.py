@@ -42,7 +42,7 @@ from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.data.augment import COPIES
 from dp_leakage.data.outside import grouping, uncovered
 from dp_leakage.figures.files import without_provenance
-from dp_leakage.metrics.rows import MEASURED, check_tidy, completed, qualifiers
+from dp_leakage.metrics.rows import MEASURED, completed, qualifiers
 from dp_leakage.metrics.spent import known
 from dp_leakage.provenance.files import read_arrays, read_table, read_tensors, replacing
 from dp_leakage.report.guarantees import rounded_up
@@ -299,7 +299,6 @@ def _metrics(path: Path) -> bytes:
     import pyarrow.parquet as pq
 
     frame, _ = read_table(path)
-    check_tidy(frame, path)
     if missing := [name for name in MEASURED if name not in frame]:
         raise UserError(f"{path} must have the columns {', '.join(MEASURED)}; {missing[0]!r} is missing")
     going = frame[[*MEASURED, *qualifiers(frame)]]
