@@ -625,13 +625,6 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
         ),
         ("example.py", "MECHANISM = {}\ndef groups(x, y, seed): ...\n", "'example' is a word"),
         ("clip.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'clip' is a word"),
-        # Studies that say the old word mean the package's own.
-        (
-            "learnt_attribute.py",
-            "ATTACK = {'family': 'membership'}\n" + SCORE,
-            "'learnt_attribute' is already an attack",
-        ),
-        ("normalise.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'normalise' is already a defense"),
         ("random.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "another Python module is called 'random'"),
         ("My Attack.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "is not a valid name; valid are"),
     ],

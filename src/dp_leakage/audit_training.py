@@ -15,7 +15,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,6 @@ from dp_leakage.audits.power import FAULTS, chances, models_for
 from dp_leakage.common.apart import Arrays, apart
 from dp_leakage.common.arguments import Parser, number, whole
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import user_path
 from dp_leakage.common.rounding import rounded_down
 from dp_leakage.common.shown import duration, show
@@ -330,7 +329,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--canary",
-        type=partial(today, key="canary"),
         choices=("mislabeled", "optimized", "blank", "feature"),
         default="optimized",
     )

@@ -42,7 +42,7 @@ from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.data.augment import COPIES
 from dp_leakage.data.outside import grouping, uncovered
 from dp_leakage.figures.files import without_provenance
-from dp_leakage.metrics.rows import MEASURED, check_tidy, completed, qualifiers
+from dp_leakage.metrics.rows import MEASURED, completed, qualifiers
 from dp_leakage.metrics.spent import known
 from dp_leakage.provenance.files import read_arrays, read_table, read_tensors, replacing
 from dp_leakage.report.guarantees import rounded_up
@@ -96,7 +96,7 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
         raise UserError(f"{shared} is not empty; name a folder that does not exist")
     if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):
         raise UserError(f"{shared} lies in {results}, which is not for sharing; name a folder elsewhere")
-    files, refuted = list(_files(results)), _refuted(results)
+    files, (refuted, reduced) = list(_files(results)), _claimed(results)
     kept_back, going = [], []
     for path, content, why in _contents(results, files, refuted, undefended):  # all is checked before any is written
         going += [path] if content else []
@@ -105,7 +105,7 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
         raise UserError(f"{results} holds no figure, metrics or private model to share; run `snakemake STUDY` first")
     written = []
     models = [path for path in going if path.name == MODELS]
-    readme = (results / README, _readme(results, models, kept_back).encode(), "")
+    readme = (results / README, _readme(results, models, kept_back, reduced).encode(), "")
     for path, content, _ in chain(_contents(results, files, refuted, undefended), [readme]):
         if content:
             to = shared / path.relative_to(results)
@@ -148,11 +148,16 @@ def _cell(results: Path, path: Path) -> str:
     return path.parent.relative_to(results).as_posix()
 
 
-def _refuted(results: Path) -> set[str]:
-    """The cells whose ε an attack refutes, as the report says. UserError if its claims cannot be read."""
+def _claimed(results: Path) -> tuple[set[str], str]:
+    """The cells whose ε an attack refutes, as the report says, and what it says of a reduced run.
+
+    Raises:
+        UserError: its claims cannot be read.
+    """
     file = results / "claims.json"
     try:
-        return {"/".join(cell) for cell in refuted_cells(json.loads(file.read_text(encoding="utf-8")))}
+        claims = json.loads(file.read_text(encoding="utf-8"))
+        return {"/".join(cell) for cell in refuted_cells(claims)}, str(claims["reduced"])
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{file} cannot be read; run `snakemake STUDY` again, which writes it") from None
 
@@ -195,7 +200,7 @@ def _spent(path: Path) -> pd.DataFrame:
     return known(completed(read_table(metrics)[0]))
 
 
-def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str]) -> str:
+def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str], reduced: str) -> str:
     """What somebody has to know who gets the copy and nothing else."""
     rows = [f"| {_cell(results, path)} | {_epsilons(path)} |" for path in models]
     outside = [f"- {words}" for words in _uncovered(results, models)]
@@ -203,6 +208,7 @@ def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str]) -> 
         [
             f"# Results of the study {results.name}",
             "",
+            *([reduced, ""] if reduced else []),
             "Made by dp-leakage for giving away: no file here holds a record, a list of members, a seed or a path.",
             "",
             "- `figures/`: each figure as png and pdf, and a csv of the numbers that it shows",
@@ -293,7 +299,6 @@ def _metrics(path: Path) -> bytes:
     import pyarrow.parquet as pq
 
     frame, _ = read_table(path)
-    check_tidy(frame, path)
     if missing := [name for name in MEASURED if name not in frame]:
         raise UserError(f"{path} must have the columns {', '.join(MEASURED)}; {missing[0]!r} is missing")
     going = frame[[*MEASURED, *qualifiers(frame)]]

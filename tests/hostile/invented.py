@@ -724,7 +724,7 @@ MUST: dict[str, Input] = {
         "epsilon --noise-multiplier 1e-9 --epochs 10 --batch-size 10 --dataset-size 100",
         "epsilon --kappa 1 --epochs 10 --batch-size 10 --dataset-size 100",
         "risk --kappa 1 --blocks 0x10 --epochs 10 --batch-size 10 --dataset-size 100",
-        "risk --noise-multiplier 1 --sampler cyclic --neighbours sideways --epochs 10 --batch-size 10 --dataset-size 100",
+        "risk --noise-multiplier 1 --sampler cyclic --neighbors sideways --epochs 10 --batch-size 10 --dataset-size 100",
         "select --noise-multiplier 1 --mean 0 --epochs 10 --batch-size 10 --dataset-size 100",
         "select --noise-multiplier 1 --mean 10 --grid 0 --epochs 10 --batch-size 10 --dataset-size 100",
         "select --noise-multiplier 1 --mean 10 --grid -5 --epochs 10 --batch-size 10 --dataset-size 100",

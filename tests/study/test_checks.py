@@ -40,16 +40,6 @@ def test_what_opacus_does_not_train_is_refused_while_planning(changes, words):
         load({"models": {"mlp": opacus}} | changes)
 
 
-def test_old_words_for_settings_of_figures_are_read():
-    figures = {
-        "spent": {"kind": "spent_epsilon", "settings": {"neighbors": "replace_one"}},
-        "lost": {"kind": "accuracy_loss", "settings": {"normalized": False}},
-    }
-    spec = load({"figures": figures})["quickstart"].spec["figures"]
-    assert spec["spent"]["settings"]["neighbors"] == "replace_one"
-    assert spec["lost"]["settings"]["normalized"] is False
-
-
 @pytest.mark.parametrize("defense", ["class", "subclass"])
 def test_classes_as_units_take_a_private_projection_that_is_fitted_on_others(defense):
     """A class of the digits moves the second moment by up to 13.5 times what the projection's noise is made for."""

@@ -299,7 +299,12 @@ def _mean_of(of: str, limits: tuple[float, float]) -> Measure:
 
 
 def measure_training(
-    history: pd.DataFrame, baseline: pd.DataFrame | None = None, *, n_train: int, n_test: int
+    history: pd.DataFrame,
+    baseline: pd.DataFrame | None = None,
+    *,
+    n_train: int,
+    n_test: int,
+    guessing: float | None = None,
 ) -> list[dict]:
     """Rows for a cell's accuracies after the last epoch, and for the accuracy lost to its defense.
 
@@ -307,12 +312,14 @@ def measure_training(
         history: repeat, epoch, train_accuracy, test_accuracy.
         baseline: the same for the non-private cell; if None, accuracy_loss is left out.
         n_train, n_test: how many records the accuracies are over.
+        guessing: the test accuracy of naming the most frequent class (`majority.guessing`); None: not known.
 
     Returns:
         train_accuracy, test_accuracy (Wilson; all repeats have the same records, so the records count once),
         train_test_gap, the first minus the second, and accuracy_loss = 1 − accuracy / mean baseline accuracy on test
         records. Its interval compares the two on each record (`paired.paired_loss`) if both histories keep the right
-        answers; else the two accuracies count as independent, which is on the safe side.
+        answers; else the two accuracies count as independent, which is on the safe side. With ``guessing`` also
+        guessing_accuracy and guessing_loss, what test_accuracy and accuracy_loss would be of a model that guesses.
     """
     rows = []
     for metric, n in (("train_accuracy", n_train), ("test_accuracy", n_test)):
@@ -327,6 +334,10 @@ def measure_training(
     )
     if baseline is not None:
         rows += _losses(history, baseline, n_test)
+    if guessing is not None:
+        rows.append(row("guessing_accuracy", ALL, Estimate(guessing, guessing, guessing)))
+        if baseline is not None and (mean := float(_final(baseline, "test_accuracy").mean())) > 0:
+            rows.append(row("guessing_loss", ALL, Estimate(*[1 - guessing / mean] * 3)))
     return rows
 
 

@@ -243,9 +243,7 @@ def _parser() -> argparse.ArgumentParser:
     schedule.add_argument("--dataset-size", type=records, required=True, help="records (or classes) in all")
     training = Parser(add_help=False, parents=[schedule])
     training.add_argument("--sampler", choices=get_args(Sampler), help="only accountants for this sampler")
-    training.add_argument(
-        "--neighbors", "--neighbours", choices=get_args(Neighbors), help="only guarantees for these neighbors"
-    )
+    training.add_argument("--neighbors", choices=get_args(Neighbors), help="only guarantees for these neighbors")
     training.add_argument("--conversion", choices=CONVERSIONS, default="tight", help="of Rényi divergences")
     training.add_argument(
         "--blocks",

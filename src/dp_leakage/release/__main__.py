@@ -13,7 +13,6 @@ from pathlib import Path
 
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import is_dir, user_path
 from dp_leakage.common.rounding import rounded_down
 from dp_leakage.common.shown import show
@@ -55,7 +54,7 @@ def _make(options: argparse.Namespace) -> None:
     wanted = study.spec.get("release") or {}
     if not options.cell and not study.releases:
         raise UserError(f"CELL is missing: study {study.target} names none in release.cell; name one as model/defense")
-    cell = study.cell_named(today(options.cell, "cell") or wanted["cell"])
+    cell = study.cell_named(options.cell or wanted["cell"])
     folder = user_path(options.to) if options.to else study.path(RELEASE, cell)
     if options.keep and is_dir(folder):
         print("\n".join(verify(folder)))

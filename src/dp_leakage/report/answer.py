@@ -152,7 +152,7 @@ class Answer:
             accuracy and the one that protects (each if there is one).
         tried: the private settings that it was chosen among.
         comparisons: the intervals that hold together: the private settings tried times the undefended models.
-        guessing: the accuracy of guessing the class (`steps.report.guessing`); NaN if not known.
+        guessing: the accuracy of guessing the class (`metrics.majority.guessing`); NaN if not known.
         acceptable: the limits.
     """
 

@@ -13,7 +13,7 @@ from dp_leakage.figures.numbers import fraction
 from dp_leakage.figures.style import number
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate
 
-FORMAT = 2  # of claims.json
+FORMAT = 3  # of claims.json
 ANSWER, REFUTED = "answer", "refuted"  # kinds of claims with which a run ends
 
 
@@ -135,8 +135,11 @@ def percent(estimate: Estimate) -> str:
     return f"{value} % [{low}, {high}]"
 
 
-def as_json(study: str, title: str, scale: str, claims: list[Claim]) -> dict[str, Any]:
-    """The content of ``claims.json``: only values that JSON has, an unknown or infinite number as null."""
+def as_json(study: str, title: str, reduced: str, claims: list[Claim]) -> dict[str, Any]:
+    """The content of ``claims.json``: only values that JSON has, an unknown or infinite number as null.
+
+    ``reduced`` is what a run at a reduced scale says of itself, "" at full scale.
+    """
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -149,7 +152,7 @@ def as_json(study: str, title: str, scale: str, claims: list[Claim]) -> dict[str
         {**asdict(claim), "numbers": [{**asdict(one), "correction": one.correction} for one in claim.numbers]}
         for claim in claims
     ]
-    return {"format": FORMAT, "study": study, "title": title, "scale": scale, "claims": plain(told)}
+    return {"format": FORMAT, "study": study, "title": title, "reduced": reduced, "claims": plain(told)}
 
 
 def headlines(content: dict[str, Any]) -> list[str]:

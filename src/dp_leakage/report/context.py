@@ -43,7 +43,7 @@ class DataFacts:
         warnings: sentences on what makes results on it hard to judge.
         persons: how many persons' records training draws from; None if every record is a person of its own.
         notes: sentences that only inform.
-        guessing: the accuracy on new records of guessing the class (`steps.report.guessing`); NaN if not known.
+        guessing: the accuracy on new records of guessing the class (`metrics.majority.guessing`); NaN if not known.
         constant: the right answers of guessing on these records, if it names one class always; else None.
         outside: what was computed from its records and no ε covers, such as "the PCA, fitted on 800 records".
     """
@@ -79,7 +79,7 @@ class ReportContext:
         seed: the study's.
         question: what the study asks; "" for the general question.
         paper: the paper that is reproduced, as a citation; "" if none.
-        scale: ``paper``, ``small`` or ``smoke``.
+        reduced: what a run at a reduced scale says of itself (`figures.reduced`); "" at full scale.
         choices: choices and caveats of the study, a sentence each.
         versions: package → version, in words.
         exposed: the most exposed records: ``dataset``, ``model``, ``defense``, ``attack`` and the columns of
@@ -102,7 +102,7 @@ class ReportContext:
     seed: int
     question: str = ""
     paper: str = ""
-    scale: str = "paper"
+    reduced: str = ""
     choices: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     exposed: pd.DataFrame | None = None

@@ -39,7 +39,8 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     """
     history, made = read_table(training, settings["training"])
     reference = history if baseline == training else read_table(baseline, settings["baseline"])[0]
-    rows = measure_training(history, reference, n_train=settings["columns"]["n_members"], n_test=made["n_test"])
+    sizes = {"n_train": settings["columns"]["n_members"], "n_test": made["n_test"]}
+    rows = measure_training(history, reference, **sizes, guessing=made["guessing"])
     rows += _tuned(made)
     trained = _trained(training, made)
     limit: list[Json] = []
@@ -53,7 +54,8 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     write_rows(measured, rows, provenance(settings))
     write_rows(proven, limit, provenance(settings))
     by_epoch = history.drop(columns=["losses", RIGHT, ASKED], errors="ignore")
-    write_table(curve, by_epoch.assign(epsilon_spent=_by_epoch(history, trained, made)), provenance(settings))
+    added = {"epsilon_spent": _by_epoch(history, trained, made), "guessing": made["guessing"]}
+    write_table(curve, by_epoch.assign(**added), provenance(settings))
 
 
 def _tuned(made: Json) -> list[Json]:

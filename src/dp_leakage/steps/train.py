@@ -20,6 +20,7 @@ from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.engines import ENGINES, OPACUS, TRAINERS, files_of
 from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
+from dp_leakage.metrics.majority import guessing
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.ensemble import Models
@@ -59,7 +60,7 @@ def main(
     if settings["engine"] in ENGINES:
         rows = [own if held is None else own[held[k]] for k, own in enumerate(subsets)]
         found = _answers(settings, dataset_of(arrays), [own.numpy() for own in rows], seeds)
-        _write_answers(settings, dataset_of(arrays), found, models, history)
+        _write_answers(settings, dataset_of(arrays), found, subsets[0].numpy(), models, history)
         write_json(timing, {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": "cpu"})
         return
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
@@ -95,7 +96,8 @@ def main(
         raise UserError(f"{_cell(settings)}: {error}") from None
     noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
     tested = _tested(ensemble.to(used), x, y, arrays["target_nonmembers"], person)
-    sizes = {"n_train": len(units), "n_test": as_independent(tested), "n_groups": count}
+    chance = guessing(arrays["y"][subsets[0].numpy()], arrays["y"][arrays["target_nonmembers"]])
+    sizes = {"n_train": len(units), "n_test": as_independent(tested), "n_groups": count, "guessing": chance}
     if person is not None:
         others = None if held is not None else arrays["target_nonmembers"]
         sizes |= records_of_players(person, subsets[0].numpy(), others)
@@ -120,11 +122,14 @@ def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: li
         raise UserError(f"{_cell(settings)}: {error}") from None
 
 
-def _write_answers(settings: Json, data: Dataset, found: Answers, models: Path, history: Path) -> None:
+def _write_answers(
+    settings: Json, data: Dataset, found: Answers, trained: np.ndarray, models: Path, history: Path
+) -> None:
     """The answers that an engine keeps instead of a model's parameters, and the accuracies."""
     rows = data.roles["target_nonmembers"]
-    sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(rows)}
-    stamp = provenance(settings, **sizes, n_groups=None, blocks=None, versions=versions(*_library(settings)))
+    sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(rows), "n_groups": None}
+    chance = guessing(data.y[trained], data.y[rows])
+    stamp = provenance(settings, **sizes, guessing=chance, blocks=None, versions=versions(*_library(settings)))
     write_tensors(models, found.tensors(), stamp)
     write_table(history, with_answers(history_of(found, data), RightAnswers.of(found.correct(data.y)[:, rows])), stamp)
 

@@ -10,7 +10,6 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import RULES
-from dp_leakage.common.old_words import renamed
 from dp_leakage.common.schemas import check
 from dp_leakage.common.yaml_files import check_value, parse, read_yaml
 from dp_leakage.figures import enter
@@ -80,7 +79,6 @@ def load_study(
     def allow(spec: Json, where: str) -> None:
         check(spec, composed(schema, spec), where)
 
-    raw = renamed(raw)
     allow(raw, where)
     for name, changes in raw.get("scales", {}).items():
         if words := sorted({"study", "scales"} & changes.keys()):
@@ -92,7 +90,7 @@ def load_study(
         if asked(raw["study"]):
             raise UserError(f"{where} has no scale {scale!r}; {nearest(scale, scales)}")
         return None
-    changes = renamed(overrides.get(raw["study"], {}))
+    changes = overrides.get(raw["study"], {})
     key = f"overrides.{raw['study']}"
     _check_changes(raw, changes, key, place)
     changed = spec = merged(raw, changes)

@@ -2,10 +2,11 @@
 file as the schema describes it, after overrides and scale.
 """
 
+import re
+
 from dp_leakage.attacks import ATTACKS, GRADIENTS, OF_PERSON
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.identity import derived_seed
-from dp_leakage.common.old_words import seeded
 from dp_leakage.data import resolve
 from dp_leakage.engines import GIVEN
 
@@ -55,6 +56,17 @@ def seed_of(spec: Json, dataset: str, *what: str) -> int:
     source = spec["datasets"][dataset]["source"]
     own = not isinstance(source, str) and "path" in source
     return derived_seed(spec["seed"], "" if own else dataset, *what[:1], *map(seeded, what[1:]))
+
+
+def seeded(name: str) -> str:
+    """Return a cell's defense in the words from which seeds are drawn: ``normalise`` for ``normalize``.
+
+    Another word would be another seed, and every number measured with it would change.
+
+    >>> seeded("gaussian-normalize-rdp-eps=1")
+    'gaussian-normalise-rdp-eps=1'
+    """
+    return re.sub(r"(?<![\w.:])normalize(?![\w.:])", "normalise", name)
 
 
 def by_person(spec: Json, dataset: str) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.figures.reduced import FULL
 from dp_leakage.study.cells import Cell, adds_noise, cells_of
 from dp_leakage.study.protocol import AUDIT, COINS, design_of, keyed
 
@@ -27,7 +28,7 @@ class Study:
     name: str
     spec: Json
     folder: Path = Path()
-    scale: str = "paper"
+    scale: str = FULL
     contents: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _identities: dict[tuple[str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
