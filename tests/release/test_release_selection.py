@@ -183,7 +183,7 @@ def test_the_best_score_wins_and_what_diverged_does_not():
         ({"choose": {"epochs": [1, 2]}}, "epochs cannot be chosen, since all trainings must be alike"),
         ({"choose": {"batch_size": [1]}}, "batch_size cannot be chosen"),
         ({"choose": {"widths": [1]}}, r"release.choose: .*has no setting 'widths'"),
-        ({"choose": {"learning_rate": [-1.0]}}, r"release.choose: .*learning_rate"),
+        ({"choose": {"learning_rate": [-1.0]}}, r"release\.choose\.learning_rate\.0. is -1.0"),
         ({"choose": {"learning_rate": ["fast"]}}, r"release.choose"),
         ({"choose": {"hidden": [["a"]]}}, r"release.choose: .*'hidden\.0' is 'a'"),
         ({"choose": {"hidden": [[4]]}, "roles": ["pool", "target_nonmembers"]}, r"release.score_noise is missing"),

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from dp_leakage.data.projection import Fitted, fit_and_project
 from dp_leakage.data.projection_settings import HIDDEN, LEARNED, fitted_privately, learns
 from dp_leakage.data.raw import Raw, sensitive_columns
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
-from dp_leakage.models.architectures import check_settings, is_import_path
+from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import PERSON, Mechanism
@@ -31,15 +30,12 @@ from dp_leakage.study.cells import Cell
 from dp_leakage.study.file import load_studies, study_files
 from dp_leakage.study.paths import learned_for, tuned_for
 from dp_leakage.study.protocol import by_person
+from dp_leakage.study.release_grid import release_grid
 from dp_leakage.study.steps import features_of, prepare_settings, project_settings, train_settings
 from dp_leakage.training.released import check_released
-from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.tuning import with_rate
 
 WORKFLOW = Path("workflow")
 DECLARED = ("data_subjects", "sensitive_fields", "decision", "owner", "expires")  # keys of `release` for the sheet
-CHOOSING = ("mean", "runs", "score_noise")  # keys of `release` beside `choose`
-FREE = ("learning_rate", "momentum", "optimizer", "l2", "initialization")  # of training, in which trainings may differ
 
 
 @dataclass(frozen=True)
@@ -170,42 +166,14 @@ def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
 
 def _selection(settings: Json, wanted: Json, judged: int) -> tuple[tuple[Json, ...], Json | None]:
     """The settings to choose from, and how: Papernot & Steinke (2022). UserError if one of them cannot be trained."""
+    grid = release_grid(settings, wanted)
     if "choose" not in wanted:
-        for key in CHOOSING:
-            if key in wanted:
-                raise UserError(f"release.{key}: nothing is chosen; name settings in release.choose, or remove the key")
-        return (settings,), None
-    if "target" in settings["mechanism"]:
-        words = "the cell's noise keeps one training to a target, which a choice would exceed; name one with an ε"
-        raise UserError(f"release.choose: {words}, or remove the key")
-    choose = wanted["choose"]
+        return grid, None
     if not judged and "score_noise" not in wanted:
         words = "all records are trained on, so the best is chosen among them by a noisy count of right answers"
         raise UserError(f"release.score_noise is missing; {words}, and this is the noise's standard deviation")
-    grid = [_changed(settings, dict(zip(choose, values, strict=True))) for values in product(*choose.values())]
     told = {"mean": wanted.get("mean", 10), "runs": wanted.get("runs", "geometric"), "settings": len(grid)}
-    return tuple(grid), told | {"score_noise": wanted.get("score_noise")}
-
-
-def _changed(settings: Json, values: Json) -> Json:
-    """Settings with other values of the training or, for all other keys, of the architecture."""
-    training, architecture = settings["training"], settings["architecture"]
-    for key, value in values.items():
-        if key == "learning_rate":
-            training = with_rate(training, value)
-        elif key in FREE:
-            training = training | {key: value}
-        elif key in training:
-            words = f"all trainings must be alike in it; valid are {', '.join(FREE)} and the architecture's settings"
-            raise UserError(f"release.choose: {key} cannot be chosen, since {words}")
-        else:
-            architecture = architecture | {key: value}
-    try:
-        TrainingSettings(**training)
-        check_settings(architecture["name"], {key: value for key, value in architecture.items() if key != "name"})
-    except (UserError, TypeError) as error:
-        raise UserError(f"release.choose: {error}") from None
-    return settings | {"training": training, "architecture": architecture}
+    return grid, told | {"score_noise": wanted.get("score_noise")}
 
 
 def _looked_at(study: Study, cell: Cell, data: Dataset, judged: int, selection: Json | None) -> tuple[str, ...]:

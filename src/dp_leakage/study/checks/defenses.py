@@ -59,6 +59,9 @@ def _check_keys(entry: Json, key: str) -> None:
     for needed in needed_by(kind):
         hint = nearest("", ACCOUNTANTS) if needed == "accountant" else f"defense {kind} needs it"
         require(needed in entry, f"key '{key}' lacks the key '{needed}'; {hint}")
+    if "chosen" in entry and entry.get("most", "all") == "all":
+        words = "says which records of a person are in a batch; it needs key 'most', how many those are"
+        raise UserError(f"key '{key}.chosen' {words}")
     if entry.get("unit", UNITS[0]) not in UNITS:
         named = f", or defense {entry['unit']}" if entry["unit"] in defenses() else ""
         words = f"{' or '.join(UNITS)}{named}"
