@@ -269,6 +269,6 @@ def test_a_key_and_what_to_skip_go_into_the_study():
             pixels = np.random.default_rng(i).integers(0, 256, (8, 8), dtype=np.uint8)
             Image.fromarray(pixels).save(Path("images", label, f"{i}.png"))
     Path("images/a/0.png").write_bytes(b"")
-    file = new_study("images", "--leave-out", "thumbs", "--skip-damaged", "yes", name="pictures")
+    file = new_study("images", "--leave-out", "thumbs", "--skip-damaged", name="pictures")
     source = loaded(file).spec["datasets"]["pictures"]["source"]
     assert (source["leave_out"], source["skip_damaged"]) == (["thumbs"], True)

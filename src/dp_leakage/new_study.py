@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from dp_leakage.common.arguments import Parser
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.names import check_name
@@ -27,6 +26,7 @@ from dp_leakage.data.profile import is_harmless, profile, single_class
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import OUTSIDERS, POOL, TUNING
 from dp_leakage.data.splits import automatic_roles, split, split_persons
+from dp_leakage.options.new_study import parser
 from dp_leakage.provenance.files import write_text
 from dp_leakage.study.file import study_files
 from dp_leakage.study.protocol import seed_of
@@ -86,7 +86,7 @@ IMAGE_MODELS: Json = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status, 1 if the data or a name is not valid."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     file = options.folder / f"{options.name}.yaml"
     try:
         if not options.name:
@@ -363,25 +363,6 @@ def _size(text: str) -> list[int]:
     if len(sides) > 2 or not all(SIDE.fullmatch(side) for side in sides):
         raise UserError(f"size: {text!r} is no size; valid is HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each")
     return [int(sides[0]), int(sides[-1])]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m dp_leakage.new_study", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--name", required=True, help="name of the study: lowercase letters, digits and _")
-    parser.add_argument("--data", required=True, help=".csv, .tsv, .parquet, .npz, a folder of images or a zip of one")
-    parser.add_argument("--label", default="", help="column of a table that holds the class")
-    parser.add_argument("--sensitive", default="", help="columns that attribute inference guesses: a,b")
-    parser.add_argument("--categorical", default="", help="columns of numbers that are categories")
-    parser.add_argument("--drop", default="", help="columns to leave out")
-    parser.add_argument("--key", default="", help="column of a table by which the report names records")
-    parser.add_argument("--person", default="", help="column that says whose each record is: then people are protected")
-    parser.add_argument("--leave-out", default="", help="folders of images to leave out: a,b")
-    parser.add_argument("--skip-damaged", default="", help="yes skips images that cannot be read, and counts them")
-    parser.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
-    parser.add_argument("--size", default="", help="height x width to which images are resized: 32x32")
-    parser.add_argument("--seed", default="", help="of all that the study draws; without it, one that nobody can guess")
-    parser.add_argument("--folder", type=Path, default=Path("studies"), help="where to write (default: studies)")
-    return parser
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A copy of a study's results that can be given away: without seeds, member lists, and what confirms a guess at either.
 
-    python -m dp_leakage.share results/quickstart shared/quickstart
+    python -m dp_leakage.share quickstart shared/quickstart
 
 Everything random in a training follows from its seed. Anyone with a model's file, the seed and the members can train
 the model again, to equal bytes. So anyone with the file, the seed and a guess at the members (or the data) can confirm
@@ -21,7 +21,6 @@ member to anyone who has the records; whether to share them is your choice. Metr
 members without noise. Each model has spent its own ε on the members, and all models that go have spent more together.
 """
 
-import argparse
 import json
 import os
 import re
@@ -36,7 +35,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.data.augment import COPIES
@@ -44,6 +42,7 @@ from dp_leakage.data.outside import grouping, uncovered
 from dp_leakage.figures.files import without_provenance
 from dp_leakage.metrics.rows import MEASURED, completed, qualifiers
 from dp_leakage.metrics.spent import known
+from dp_leakage.options.share import parser
 from dp_leakage.provenance.files import read_arrays, read_table, read_tensors, replacing
 from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.refuted import refuted_cells
@@ -310,23 +309,15 @@ def _metrics(path: Path) -> bytes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
-    parser = Parser(
-        prog="python -m dp_leakage.share", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("results", type=Path, help="a study's folder, such as results/quickstart")
-    parser.add_argument("shared", type=Path, help="the copy: a folder that does not exist yet")
-    parser.add_argument(
-        "--undefended", action="store_true", help="also the parameters of models without differential privacy"
-    )
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
-        written, kept_back = share(options.results, options.shared, options.undefended)
+        written, kept_back = share(options.study, options.to, options.undefended)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    _warn(options.results, written, options.shared)
-    print(f"{len(written)} files in {options.shared}, without seeds and member lists")
-    going = [_cell(options.shared, path) for path in written if path.name == MODELS]
+    _warn(options.study, written, options.to)
+    print(f"{len(written)} files in {options.to}, without seeds and member lists")
+    going = [_cell(options.to, path) for path in written if path.name == MODELS]
     print(f"Parameters of models: {', '.join(going) or 'none'}")
     if kept_back:
         print(f"Kept back: {', '.join(kept_back)}")

@@ -695,16 +695,16 @@ MUST: dict[str, Input] = {
     "training/one class": trained_on(x=np.random.rand(100, 2), y=np.zeros(100)),
     "training/data without features": trained_on(x=np.zeros((100, 0)), y=np.arange(100) % 2),
     # ------------------------------------------------------------------ results to share
-    "share/nothing there": lambda f: shared(f, "results", "shared"),
-    "share/results is a file": lambda f: ((f / "results").write_text("x"), shared(f, "results", "shared"))[-1],
-    "share/to a file": lambda f: (results(f), (f / "shared").write_text("x"), shared(f, "results", "shared"))[-1],
-    "share/below a file": lambda f: (results(f), (f / "g").write_text("x"), shared(f, "results", "g/shared"))[-1],
-    "share/to a loop": lambda f: (results(f), (f / "shared").symlink_to("shared"), shared(f, "results", "shared"))[-1],
-    "share/into itself": lambda f: (results(f), shared(f, "results", "results"))[-1],
-    "share/below itself": lambda f: (results(f), shared(f, "results", "results/shared"))[-1],
-    "share/null": lambda f: (results(f), shared(f, "results", "a\0b"))[-1],
-    "share/a model that is none": lambda f: (results(f), (f / "results" / "target.safetensors").write_bytes(b"x"), shared(f, "results", "shared"))[-1],
-    "share/metrics that are none": lambda f: (results(f), (f / "results" / "metrics.parquet").write_bytes(b""), shared(f, "results", "shared"))[-1],
+    "share/nothing there": lambda f: shared(f, "./results", "shared"),
+    "share/results is a file": lambda f: ((f / "results").write_text("x"), shared(f, "./results", "shared"))[-1],
+    "share/to a file": lambda f: (results(f), (f / "shared").write_text("x"), shared(f, "./results", "shared"))[-1],
+    "share/below a file": lambda f: (results(f), (f / "g").write_text("x"), shared(f, "./results", "g/shared"))[-1],
+    "share/to a loop": lambda f: (results(f), (f / "shared").symlink_to("shared"), shared(f, "./results", "shared"))[-1],
+    "share/into itself": lambda f: (results(f), shared(f, "./results", "results"))[-1],
+    "share/below itself": lambda f: (results(f), shared(f, "./results", "results/shared"))[-1],
+    "share/null": lambda f: (results(f), shared(f, "./results", "a\0b"))[-1],
+    "share/a model that is none": lambda f: (results(f), (f / "results" / "target.safetensors").write_bytes(b"x"), shared(f, "./results", "shared"))[-1],
+    "share/metrics that are none": lambda f: (results(f), (f / "results" / "metrics.parquet").write_bytes(b""), shared(f, "./results", "shared"))[-1],
     # ------------------------------------------------------------------ the privacy command
     **{f"privacy/{words}": (lambda words: lambda f: given.asked(words))(words) for words in (
         "nonsense", "sigma", "sigma --epsilon", "sigma --epsilon 1 --epsilon", "--version", "sigma --epsilon 1 --epochs 1 --batch-size 1 --dataset-size 1 extra",
@@ -737,7 +737,7 @@ MUST: dict[str, Input] = {
 MAY: dict[str, Input] = {
     "csv/numbers in arabic": content(csv_text(a=[f"٣{i}" for i in range(300)]).encode()),
     "share/figure that is none": lambda f: (
-        results(f), (f / "results" / "figures" / "a.png").write_bytes(b"csv=" + b"0" * 64), shared(f, "results", "shared"))[-1],
+        results(f), (f / "results" / "figures" / "a.png").write_bytes(b"csv=" + b"0" * 64), shared(f, "./results", "shared"))[-1],
     "csv/nul bytes": content(csv_text(a="x\0y").encode()),
     "study/components more than features": dataset(projection={"components": 65}),
     "file/study crlf": lambda f: given.study(f, TEXT.replace("\n", "\r\n")),

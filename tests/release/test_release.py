@@ -33,13 +33,13 @@ from dp_leakage.release.folder import (
     WEIGHTS,
     WHOLE,
     released_before,
-    verify,
     working_folder,
     write_release,
 )
 from dp_leakage.release.make import release
 from dp_leakage.release.sheet import page, sections
 from dp_leakage.release.statement import check_statement, recomputed, spent_in_words
+from dp_leakage.release.verify import verify
 from dp_leakage.study.steps import prepare_settings, project_settings
 from dp_leakage.training.released import Release
 from dp_leakage.training.settings import TrainingSettings
@@ -142,7 +142,8 @@ def test_no_limit_of_the_sheet_is_rounded_to_the_better_side(between):
 def test_no_sentence_says_less_than_what_was_spent(between, monkeypatch):
     assert spent_in_words(between) == "ε = 1.235 at δ = 1e-05"
     monkeypatch.setattr(statement, "recomputed", lambda told, deltas: [1.23441] * len(deltas))
-    told = between | {"selection": None}
+    monkeypatch.setattr(statement, "proven", lambda told: {})
+    told = between | {"selection": None, "measured": {"attacks_run": []}}
     assert [said.split(" at ")[0] for said in check_statement(told, "x")] == ["ε = 1.235"] * len(told["epsilon"])
 
 
@@ -283,6 +284,30 @@ def restated(folder, change):
         ),
         (lambda told: told.update(unit="one person"), "key 'mechanism' lacks the key 'persons'"),
         (lambda told: told.pop("mechanism"), "key 'mechanism' is None; valid is a mapping"),
+        (
+            lambda told: told["mechanism"].update(bound="none"),
+            "key 'mechanism.bound' is 'none'; valid: clip, normalize",
+        ),
+        (lambda told: told["mechanism"].update(clip_norm=1e9), "key 'mechanism.clip_norm' is 1000000000.0; valid is"),
+        (lambda told: told.update(advantage_at_most=0.01), "advantage_at_most must be 0.9"),
+        (lambda told: told.update(advantage_at_most=True), "advantage_at_most must be 0.9"),
+        (lambda told: told.update(advantage_at_most=10**400), "advantage_at_most must be 0.9"),
+        (lambda told: told.update(trade_off=[]), r"trade_off must be \[.*; got \[\]"),
+        (lambda told: told["trade_off"][4].update(tpr_at_most=0.02), "trade_off must be"),
+        (lambda told: told.update(mu=0.1), "mu must be"),
+        (lambda told: told.update(mu=None), "mu must be"),
+        (lambda told: told.update(regret_of_mu=0.0), "regret_of_mu must be"),
+        (lambda told: told.pop("precision_at_fpr_0.001"), "precision_at_fpr_0.001 must be"),
+        (
+            lambda told: told.update(outside=[]),
+            "key 'outside' must hold the sentence .Whoever is in the data as more than one",
+        ),
+        (lambda told: told.update(outside=told["outside"][:-1]), "key 'outside' must hold"),
+        (lambda told: told.update(outside=None), "key 'outside' must hold"),
+        (lambda told: told.pop("model"), "keys 'model' and 'measured' must be as a release writes them"),
+        (lambda told: told.update(measured=7), "keys 'model' and 'measured' must be as a release writes them"),
+        (lambda told: told["declared"].update(question="Is it safe?"), "must say what privacy.json says"),
+        (lambda told: told.update(declared=7), "must be as a release writes it"),
     ],
 )
 def test_a_statement_that_does_not_hold_is_refused_even_if_its_hash_is_right(copy, change, sentence):
@@ -303,8 +328,9 @@ def test_a_statement_that_does_not_hold_is_refused_even_if_its_hash_is_right(cop
     ],
 )
 def test_a_release_that_has_expired_is_whole_and_verify_says_that_it_has(copy, made, declared, sentence):
-    restated(copy, lambda told: told.update(declared=declared))
+    restated(copy, lambda told: told.update(declared=declared, made_by="dp-leakage 0.2.0.dev"))
     said = [line for line in verify(copy) if line not in verify(made)]
+    assert said.pop(0).startswith("MODEL_CARD.md and sheet.html were not compared with privacy.json")
     assert (said == []) if sentence is None else (len(said) == 1 and said[0].startswith(sentence))
 
 

@@ -16,10 +16,11 @@ from safetensors.torch import load_file as load_tensors
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.release.accuracy import over_people
-from dp_leakage.release.folder import CARD, PRIVACY, SHEET, WEIGHTS, verify
+from dp_leakage.release.folder import CARD, PRIVACY, SHEET, WEIGHTS
 from dp_leakage.release.make import answers, release, scored, shares
 from dp_leakage.release.statement import enough_noise, mechanism_told
 from dp_leakage.release.twin import audited, most_shown
+from dp_leakage.release.verify import verify
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.released import GridNoise, Release
 from dp_leakage.training.settings import TrainingSettings

@@ -20,10 +20,11 @@ from scipy.stats import beta
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting.tradeoff import gaussian
-from dp_leakage.release.folder import PRIVACY, verify
+from dp_leakage.release.folder import PRIVACY
 from dp_leakage.release.make import release
 from dp_leakage.release.selection import select
 from dp_leakage.release.statement import curve_of, recomputed
+from dp_leakage.release.verify import verify
 from dp_leakage.training.released import Release
 
 CHOICE = {"mean": 10, "runs": "geometric", "score_noise": None}

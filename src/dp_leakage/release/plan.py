@@ -10,9 +10,9 @@ import torch
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import identity
+from dp_leakage.common.user_code import FILES
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.data.outside import OUTSIDE
 from dp_leakage.data.projection import Fitted, fit_and_project
 from dp_leakage.data.projection_settings import HIDDEN, LEARNED, fitted_privately, learns
 from dp_leakage.data.raw import Raw, sensitive_columns
@@ -21,6 +21,7 @@ from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import PERSON, Mechanism
+from dp_leakage.release.outside import GAPS
 from dp_leakage.release.statement import enough_noise, mechanism_told
 from dp_leakage.steps._features import Learned, read_features
 from dp_leakage.steps._models import architecture_of, tuned_settings
@@ -29,7 +30,7 @@ from dp_leakage.study import Study
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.file import load_studies, study_files
 from dp_leakage.study.paths import learned_for, tuned_for
-from dp_leakage.study.protocol import by_person
+from dp_leakage.study.protocol import by_person, source_of
 from dp_leakage.study.release_grid import release_grid
 from dp_leakage.study.steps import features_of, prepare_settings, project_settings, train_settings
 from dp_leakage.training.released import check_released
@@ -55,7 +56,7 @@ class Plan:
         mechanism: with its noise.
         told: the mechanism as numbers, see `statement.mechanism_told`.
         declared: what the study says about the data and the decision, see `DECLARED`.
-        outside: sentences about what ε does not cover.
+        outside: sentences about what ε does not cover, beside what the statement shows (`outside.follows_from`).
     """
 
     study: Study
@@ -156,7 +157,7 @@ def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
     told = mechanism_told(mechanism, training["epochs"], training["batch_size"], len(rows), persons)
     told = enough_noise(told, selection, cell.columns["epsilon"], cell.columns["delta"])
     mechanism = replace(mechanism, noise_multiplier=told["noise_multiplier"])
-    outside += _looked_at(study, cell, data, len(judged), selection)
+    outside += _looked_at(study, cell, data)
     declared = {"question": study.spec.get("question", ""), "sensitive_fields": _sensitive(raw)}
     declared |= {key: wanted[key] for key in DECLARED if key in wanted}
     return Plan(
@@ -176,19 +177,13 @@ def _selection(settings: Json, wanted: Json, judged: int) -> tuple[tuple[Json, .
     return grid, told | {"score_noise": wanted.get("score_noise")}
 
 
-def _looked_at(study: Study, cell: Cell, data: Dataset, judged: int, selection: Json | None) -> tuple[str, ...]:
+def _looked_at(study: Study, cell: Cell, data: Dataset) -> tuple[str, ...]:
     """Sentences about records that no noise protects."""
     said = []
     if TUNING in data.roles and cell.rates:
         said.append(
             f"The learning rate was chosen on {len(data.roles[TUNING]):,} records set apart, which no ε protects."
         )
-    if judged:
-        words = f"on {judged:,} records that the model did not train on, without noise"
-        said.append(f"Accuracy and the share of the largest class were measured {words}.")
-        if selection is not None and selection["score_noise"] is None:
-            said.append("The best training was chosen by that accuracy, so the choice depends on those records.")
-    said.append("The cell itself (architecture, ε and settings) was chosen by people, which no ε covers.")
     if study.scale != "paper":
         said.append(
             f"The settings are those of the study's scale {study.scale!r}, which is smaller than the study itself."
@@ -246,7 +241,8 @@ def _records(
     learned = _learned(study, cell.dataset, projection, raw)
     dataset = Dataset(raw.x, raw.y, rows, raw.sensitive, raw.person)
     data, _, fitted = fit_and_project(dataset, projection, seed, learned)
-    outside = [*_outside(raw, projection, rows, roles), *(learned.notes if learned else ())]
+    outside = [*_outside(raw, source_of(study.spec, cell.dataset), projection, rows, roles)]
+    outside += learned.notes if learned else ()
     return roles, raw, data, fitted, tuple(outside)
 
 
@@ -265,15 +261,14 @@ def _learned(study: Study, dataset: str, projection: Json, raw: Raw) -> Learned 
     return learned
 
 
-def _outside(raw: Raw, projection: Json, rows: Mapping[str, np.ndarray], roles: Sequence[str]) -> list[str]:
+def _outside(
+    raw: Raw, source: Json, projection: Json, rows: Mapping[str, np.ndarray], roles: Sequence[str]
+) -> list[str]:
     """Whom the unit of ε leaves out, and what of the preparation looked at records without noise."""
     said = [
         f"Column {name!r} seems to name persons, and ε is for one record: it promises less to a person with several."
         for name, _ in raw.persons
     ]
-    unit, counted = ("record", "records") if raw.person is None else ("person", "records and people")
-    said.append(f"Whoever is in the data as more than one {unit} is promised less. No copies were looked for here.")
-    said.append(f"The names of columns, categories and classes, and the number of {counted}, are taken from the data.")
     fit_on = projection.get("fit_on", "all")
     fits = projection.get("scale", "none") != "none" or projection.get("method", "none") != "none"
     if fits:
@@ -281,9 +276,6 @@ def _outside(raw: Raw, projection: Json, rows: Mapping[str, np.ndarray], roles: 
         own = "some of which the model trains on" if set(fitted) & set(roles) else "none of which the model trains on"
         count = sum(len(rows[role]) for role in fitted)
         said.append(f"Scaling or principal components were computed from {count:,} records without noise, {own}.")
-    said += [
-        f"What fills a missing value of the column {column.name!r} was computed from records without noise."
-        for column in raw.columns
-        if column.fill is not None
-    ]
-    return [*said, *(note for note in raw.notes if OUTSIDE in note and "missing values" not in note)]
+    if source.get("missing") == "impute" or source["source"] in FILES:  # also without a gap, which would say so
+        said.append(GAPS)
+    return said
