@@ -74,7 +74,7 @@ def test_a_thousand_selections_of_gaussian_trainings_stay_under_the_claim_and_ab
     sigma = 1.0
     (_, fpr), (tpr, _) = rates(lambda held: {"w": torch.tensor(held + sigma * rng.normal())}, lambda w: w > 2.326)
     told = {"noise_multiplier": sigma, "sampler": "shuffle", "sampling_probability": 1.0, "steps": 1, "epochs": 1}
-    paid = curve_of({"mechanism": told, "selection": CHOICE}, None)
+    paid = curve_of({"mechanism": told, "selection": CHOICE})
     assert tpr < paid.tpr(fpr)
     assert tpr > gaussian(1 / sigma).tpr(fpr)  # so a selection that is not paid for is caught
 
