@@ -171,10 +171,10 @@ def test_an_own_bound_that_leaves_a_gradient_too_long_is_refused(examples, monke
 
     norms = torch.tensor([0.0, 0.5, 3.0])
     np.testing.assert_allclose(
-        bound_scales(norms, 2.0, "automatic_clipping"), 2 / (np.array([0, 0.5, 3]) + 0.01), rtol=1e-5
+        bound_scales(norms, 2.0, "automatic_clipping"), 2 / (np.array([0, 0.5, 3]) + 0.01), rtol=1e-4
     )
     monkeypatch.setattr(automatic_clipping, "bound", lambda norms, clip_norm: 1.5 * clip_norm / norms)
-    with pytest.raises(UserError, match=r"makes a gradient of length 1e-15 one of 2\..*at most clip_norm 2"):
+    with pytest.raises(UserError, match=r"makes a gradient of length 1e-15 one of 3;.*at most clip_norm 2"):
         check_private(Mechanism(bound="automatic_clipping", clip_norm=2.0, noise_multiplier=1.0), TrainingSettings())
     # Of a record that no trial foresaw, nothing enters the sum. An error would tell that it was there.
     bad = {0.5: 5.0, 3.0: float("nan")}
