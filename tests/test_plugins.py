@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from asked import epsilon_report, noise_multiplier
+from asked import calibrated, epsilon_report, noise_multiplier
 from loading import LEARNED_ON, REPO, SCHEMAS
 from registries import unchanged
 
@@ -27,7 +27,6 @@ from dp_leakage.models.architectures import build, check_settings
 from dp_leakage.models.layers.own import check_own
 from dp_leakage.privacy.accounting import tradeoff
 from dp_leakage.privacy.accounting.curve import proven_curve
-from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.training import Training

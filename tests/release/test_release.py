@@ -72,7 +72,7 @@ def test_its_noise_is_solved_for_all_records_of_the_pool(plan, made):
 
 
 def test_the_noise_that_trains_is_the_noise_that_is_stated(plan, made):
-    assert json.loads((made / PRIVACY).read_text())["mechanism"]["noise_multiplier"] == plan.mechanism.sigma
+    assert json.loads((made / PRIVACY).read_text())["mechanism"]["noise_multiplier"] == plan.training.mechanism.sigma
 
 
 def test_the_card_says_how_often_it_is_right_if_records_are_independent_and_how_often_a_guess_is(plan, made):
@@ -109,7 +109,7 @@ def test_the_sheet_bounds_both_games_and_says_which_scale_it_is_of(plan, made):
     told = json.loads((made / PRIVACY).read_text())
     proven = told["advantage_at_most"]
     run = (told["mechanism"]["epochs"], told["mechanism"]["batch_size"], told["mechanism"]["records"])
-    replaced = proven_curve(Training(plan.mechanism, *run), "replace_one").advantage
+    replaced = proven_curve(Training(plan.training.mechanism, *run), "replace_one").advantage
     assert proven < replaced <= 2 * proven
     limits = [float(limit) for limit in re.findall(r"above (\d\.\d+)\.", (made / SHEET).read_text())]
     assert limits == pytest.approx([proven, min(2 * proven, 1)], abs=1e-3)
@@ -169,7 +169,7 @@ def test_weights_are_those_of_the_architecture(plan, made):
 
 def _short(plan):
     (settings,) = plan.grid
-    return plan.layers(settings), *plan.records, TrainingSettings(**settings["training"]), plan.mechanism
+    return plan.layers(settings), *plan.records, TrainingSettings(**settings["training"]), plan.training.mechanism
 
 
 def test_two_releases_are_two_models(plan, made, tmp_path):

@@ -133,7 +133,7 @@ def test_a_release_that_was_chosen_says_what_that_cost_and_keeps_to_its_epsilon(
 
 def test_a_choice_needs_more_noise_than_one_training(plan):
     chosen = released_plan("quickstart", f"mlp/{DP}", CHOOSE)
-    assert chosen.mechanism.sigma > plan.mechanism.sigma
+    assert chosen.training.mechanism.sigma > plan.training.mechanism.sigma
 
 
 class Killed(BaseException):

@@ -19,16 +19,17 @@ MODELS = 120
 def small(plan):
     """A short training of few records at ε = 2, each in every batch."""
     from dp_leakage.privacy.mechanism import Mechanism
-    from dp_leakage.release.statement import enough_noise, mechanism_told
+    from dp_leakage.privacy.training import Training
+    from dp_leakage.release.statement import enough_noise, training_told
 
     training = plan.grid[0]["training"] | {
         "epochs": 3, "batch_size": 40, "optimizer": "sgd", "learning_rate": 0.5
     }  # fmt: skip
-    mechanism = Mechanism("poisson", noise_multiplier=3.0)
-    told = enough_noise(mechanism_told(mechanism, 3, 40, 40), None, 2.0, 1e-5)
+    private = Training(Mechanism("poisson", noise_multiplier=3.0), 3, 40, 40)
+    told = enough_noise(training_told(private, 40), None, 2.0, 1e-5)
     grid = ({**plan.grid[0], "training": training, "architecture": {"name": "softmax_regression"}},)
-    mechanism = replace(mechanism, noise_multiplier=told["noise_multiplier"])
-    return replace(plan, grid=grid, rows=plan.rows[:40], told=told, mechanism=mechanism)
+    private = replace(private, mechanism=replace(private.mechanism, noise_multiplier=told["noise_multiplier"]))
+    return replace(plan, grid=grid, rows=plan.rows[:40], told=told, training=private)
 
 
 def audit(plan, path, models=MODELS):

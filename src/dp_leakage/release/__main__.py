@@ -85,7 +85,7 @@ def _make(options: argparse.Namespace) -> None:
     times = "once" if plan.selection is None else f"{plan.selection['mean']:g} times on average"
     print(
         f"Trains {cell.model} {times} on {records_in_words(plan.told)} at a noise multiplier of "
-        f"{plan.mechanism.sigma:.4g}.",
+        f"{plan.training.mechanism.sigma:.4g}.",
         flush=True,
     )
     statement = release(plan, folder, interval, measured, _show)

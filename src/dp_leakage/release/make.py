@@ -66,7 +66,7 @@ def release(plan: Plan, folder: Path, interval: float, measured: Json, show: Sho
         if best.setting is None:
             shutil.rmtree(working)
             rates = ", ".join(dict.fromkeys(f"{settings['training']['learning_rate']:g}" for settings in plan.grid))
-            noise = f"a noise multiplier of {plan.mechanism.sigma:.3g}"
+            noise = f"a noise multiplier of {plan.training.mechanism.sigma:.3g}"
             raise UserError(f"training diverged: learning_rate {rates} is too high for {noise}; try a tenth of it")
         statement = statement_of(
             plan.told,
@@ -108,7 +108,7 @@ def chosen(plan: Plan, working: Path, interval: float, show: Show) -> Best:
 def trained(plan: Plan, settings: Json, checkpoint: Checkpoint, show: Show) -> Parameters | None:
     """The parameters of one training, from its checkpoint if there is one; None if it diverged."""
     training = TrainingSettings(**settings["training"])
-    one = Release(plan.layers(settings), *plan.records, training, plan.mechanism, person=plan.owners)
+    one = Release(plan.layers(settings), *plan.records, training, plan.training.mechanism, person=plan.owners)
     if (saved := checkpoint.load()) is not None:
         one.restore(saved[1]["epoch"], saved[0])
     while one.epoch < training.epochs:

@@ -19,10 +19,12 @@ from dp_leakage.data.raw import Raw, sensitive_columns
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.layers import Layers
-from dp_leakage.privacy.calibration import calibrated
-from dp_leakage.privacy.mechanism import PERSON, Mechanism
+from dp_leakage.privacy.calibration import solved
+from dp_leakage.privacy.mechanism import PERSON
+from dp_leakage.privacy.mechanisms import with_amount
+from dp_leakage.privacy.training import Training
 from dp_leakage.release.outside import GAPS
-from dp_leakage.release.statement import enough_noise, mechanism_told
+from dp_leakage.release.statement import enough_noise, training_told
 from dp_leakage.steps._features import Learned, read_features
 from dp_leakage.steps._models import architecture_of, tuned_settings
 from dp_leakage.steps.prepare import records_of
@@ -53,8 +55,8 @@ class Plan:
         person: int64 (n,): whose each of them is; None if the release hides single records.
         judged: int64 (m,): those that accuracy is measured on; empty if all are trained on.
         fitted: how a raw row becomes features.
-        mechanism: with its noise.
-        told: the mechanism as numbers, see `statement.mechanism_told`.
+        training: with its noise.
+        told: the training as numbers, see `statement.training_told`.
         declared: what the study says about the data and the decision, see `DECLARED`.
         outside: sentences about what ε does not cover, beside what the statement shows (`outside.follows_from`).
     """
@@ -69,7 +71,7 @@ class Plan:
     person: np.ndarray | None
     judged: np.ndarray
     fitted: Fitted
-    mechanism: Mechanism
+    training: Training
     told: Json
     declared: Json
     outside: tuple[str, ...]
@@ -97,7 +99,7 @@ class Plan:
     @property
     def units(self) -> int:
         """How many come or go one at a time between neighbors: the records, or the persons."""
-        return int(self.told["records" if self.person is None else "persons"])
+        return self.training.dataset_size
 
 
 def study_named(name: str, scale: str | None = None, release: Json | None = None) -> tuple[Study, Json]:
@@ -152,16 +154,16 @@ def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
     settings |= {"training": training}
     grid, selection = _selection(settings, wanted, len(judged))
     schedule = {key: training[key] for key in ("epochs", "batch_size")}
-    mechanism = check_released(calibrated(settings["mechanism"], dataset_size=units, **schedule))
-    persons = None if person is None else units
-    told = mechanism_told(mechanism, training["epochs"], training["batch_size"], len(rows), persons)
-    told = enough_noise(told, selection, cell.columns["epsilon"], cell.columns["delta"])
-    mechanism = replace(mechanism, noise_multiplier=told["noise_multiplier"])
+    private = solved(settings["mechanism"], dataset_size=units, **schedule)
+    assert private is not None  # as `_settings` makes sure
+    check_released(private.mechanism)
+    told = enough_noise(training_told(private, len(rows)), selection, cell.columns["epsilon"], cell.columns["delta"])
+    private = replace(private, mechanism=with_amount(private.mechanism, told["noise_multiplier"]))
     outside += _looked_at(study, cell, data)
     declared = {"question": study.spec.get("question", ""), "sensitive_fields": _sensitive(raw)}
     declared |= {key: wanted[key] for key in DECLARED if key in wanted}
     return Plan(
-        study, cell, grid, selection, raw, data, rows, person, judged, fitted, mechanism, told, declared, tuple(outside)
+        study, cell, grid, selection, raw, data, rows, person, judged, fitted, private, told, declared, tuple(outside)
     )
 
 

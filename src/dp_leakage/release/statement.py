@@ -66,31 +66,24 @@ WITH_ALL = {"one record": "", "one person": ", with all of their records"}
 MOST_ROWS = 100
 
 
-def mechanism_told(
-    mechanism: Mechanism, epochs: int, batch_size: float, records: int, persons: int | None = None
-) -> Json:
-    """The mechanism of a training as numbers.
-
-    Args:
-        mechanism: with its noise.
-        epochs, batch_size: of the training, which counts units.
-        records: that it trains on.
-        persons: whose they are, if each person is a unit.
-    """
-    units = records if persons is None else persons
+def training_told(training: Training, records: int) -> Json:
+    """A training with Gaussian noise as numbers; ``records`` are those of its units."""
+    mechanism = training.mechanism
     told = {
         "noise": mechanism.noise,
         "noise_multiplier": mechanism.sigma,
         "bound": mechanism.bound,
         "clip_norm": mechanism.clip_norm,
         "sampler": mechanism.sampler,
-        "sampling_probability": min(1.0, batch_size / units),
-        "epochs": epochs,
-        "steps": epochs * ceil(units / batch_size),
+        "sampling_probability": training.rate,
+        "epochs": training.epochs,
+        "steps": training.steps,
         "records": records,
-        "batch_size": batch_size,
+        "batch_size": training.batch_size,
     }
-    return told if persons is None else told | {"persons": persons, "contribution": dict(mechanism.settings)}
+    if mechanism.unit != PERSON:
+        return told
+    return told | {"persons": training.dataset_size, "contribution": dict(mechanism.settings)}
 
 
 def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[float]:
@@ -133,7 +126,7 @@ def enough_noise(told: Json, selection: Json | None, epsilon: float | None, delt
     """The mechanism with so much noise that dp-accounting, too, finds at most ``epsilon``, choosing included.
 
     Args:
-        told: as `mechanism_told` says it, with the noise of one training at ``epsilon``.
+        told: as `training_told` says it, with the noise of one training at ``epsilon``.
         selection: see `SELECTION`; None if nothing is chosen.
         epsilon: None if the study names the noise itself, which then stays.
         delta: of ``epsilon``.
@@ -215,7 +208,7 @@ def statement_of(
     """The whole statement but for what lies outside, as JSON.
 
     Args:
-        told: see `mechanism_told`.
+        told: see `training_told`.
         accountant: of the study's cell.
         epsilon: that was asked for; None if the noise was.
         delta: the study's δ.

@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,9 @@ from dp_leakage.metrics.majority import guessing
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.ensemble import Models
-from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
+from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import read_arrays, write_json, write_table, write_tensors
 from dp_leakage.provenance.versions import versions
 from dp_leakage.steps import Json, log, provenance, run
@@ -68,7 +70,8 @@ def main(
     schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
     blocks = blocks_of(architecture, settings["mechanism"])
     units = units_of(person, subsets[0].numpy())
-    mechanism = calibrated(settings["mechanism"], blocks=blocks, dataset_size=len(units), **schedule)
+    private = solved(settings["mechanism"], blocks=blocks, dataset_size=len(units), **schedule)
+    mechanism = None if private is None else private.mechanism
     if mechanism is not None:
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
     groups = groups_of(settings["mechanism"], x, y, subsets, settings["seed"], person)
@@ -94,18 +97,20 @@ def main(
         )
     except UserError as error:
         raise UserError(f"{_cell(settings)}: {error}") from None
-    noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
     tested = _tested(ensemble.to(used), x, y, arrays["target_nonmembers"], person)
     chance = guessing(arrays["y"][subsets[0].numpy()], arrays["y"][arrays["target_nonmembers"]])
-    sizes = {"n_train": len(units), "n_test": as_independent(tested), "n_groups": count, "guessing": chance}
-    if person is not None:
+    if private is not None:
+        private = replace(private, groups=count)
+    if private is not None and person is not None:
         others = None if held is not None else arrays["target_nonmembers"]
-        sizes |= records_of_players(person, subsets[0].numpy(), others)
+        private = with_players(private, person, subsets[0].numpy(), others)
+    protected = {"training": None if private is None else private.settings}
+    measured = {"n_test": as_independent(tested), "guessing": chance}
     # The only tensors that may be shared, see ``dp_leakage.share``.
     shared = sorted(ensemble.parameters)
     hooked = settings["engine"] == OPACUS or is_import_path(settings["architecture"]["name"])
     made = {"device": used, "versions": versions(*(["opacus"] if hooked else []))}
-    stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, parameters=shared, **made)
+    stamp = provenance(settings, **protected, **measured, **chosen, parameters=shared, **made)
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
     write_table(history, with_answers(_columns(epochs), tested), stamp)
     write_json(
@@ -127,9 +132,8 @@ def _write_answers(
 ) -> None:
     """The answers that an engine keeps instead of a model's parameters, and the accuracies."""
     rows = data.roles["target_nonmembers"]
-    sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(rows), "n_groups": None}
-    chance = guessing(data.y[trained], data.y[rows])
-    stamp = provenance(settings, **sizes, guessing=chance, blocks=None, versions=versions(*_library(settings)))
+    told = {"n_test": len(rows), "guessing": guessing(data.y[trained], data.y[rows]), "training": None}
+    stamp = provenance(settings, **told, versions=versions(*_library(settings)))
     write_tensors(models, found.tensors(), stamp)
     write_table(history, with_answers(history_of(found, data), RightAnswers.of(found.correct(data.y)[:, rows])), stamp)
 
@@ -169,22 +173,24 @@ def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
     return np.ones(len(rows), np.int64) if person is None else np.unique(person[rows], return_counts=True)[1]
 
 
-def records_of_players(person: np.ndarray, trained: np.ndarray, others: np.ndarray | None) -> dict[str, Any]:
-    """What the game that attacks play can change in the number of training records.
+def with_players(private: Training, person: np.ndarray, trained: np.ndarray, others: np.ndarray | None) -> Training:
+    """A training with what the game that attacks play can change in the number of its records.
+
+    If persons are the units, nothing. If single records are, ``records`` is the most that a person brings or takes
+    away. The training ``moves`` where the number of records that batches are drawn from differs between neighbors. It
+    does not where coins choose, since they decide about a pool of a fixed number.
 
     Args:
+        private: that counts no players yet.
         person: of each row.
         trained: rows that the models train on, or of which coins choose.
         others: rows of the non-members, one of whom takes a fixed member's place in the game, with all records; None if
             coins choose the members, so that nobody else comes in.
-
-    Returns:
-        ``most_records``, the most that a person brings or takes away, and ``records_move``, whether the number of
-        records that batches are drawn from, and with it the noise of a mean, differs between neighbors. Coins decide
-        about a pool of a fixed number.
     """
+    if private.mechanism.unit == PERSON:
+        return private
     units = units_of(person, trained if others is None else np.concatenate([trained, others]))
-    return {"most_records": int(units.max()), "records_move": others is not None and bool(units.min() < units.max())}
+    return replace(private, records=int(units.max()), moves=others is not None and bool(units.min() < units.max()))
 
 
 def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -> Json:

@@ -34,7 +34,7 @@ def draw(
         UserError: the cells have no λ.
     """
     frame = chosen(metrics, settings)
-    if not (frame["l2"] >= 0).any():
+    if "l2" not in frame or not (frame["l2"] >= 0).any():
         raise UserError(
             "figure of kind 'lambda_search': its cells have no λ; select the cells of a list of ℓ2 penalties"
         )
