@@ -121,7 +121,9 @@ def _over_coins(found: Influences, limits: tuple[float, float]) -> Estimate:
 
 
 ADVANTAGE = Measure(roc.rate_difference, coins.rate_difference, (-1.0, 1.0))
-REACHED = ADVANTAGE._replace(fixed=roc.reached_advantage)
+REACHED = Measure(
+    roc.reached_advantage, lambda named, member: roc.with_choice(coins.rate_difference(named, member)), (-1.0, 1.0)
+)
 BALANCED = Measure(roc.balanced_accuracy, coins.balanced_accuracy, (0.0, 1.0))
 # Of values from -1 to 1.
 DIFFERENCE = Measure(lambda m, n: crossed(roc.gap(m, n), (-2.0, 2.0)), coins.rate_difference, (-2.0, 2.0))
@@ -186,7 +188,9 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) 
     if any(not np.array_equal(other, member) for _, other in read.values()):
         raise ValueError("The score files of a cell must hold the same records, as the same members.")
     named = {attack: named_by_best_threshold(score, member).astype(float) for attack, score in scores.items()}
-    rows = _of_largest("reached_advantage", {}, named, member, REACHED, roc.gap, repeats)
+    rows = _of_largest(
+        "reached_advantage", {}, named, member, REACHED, lambda m, n: roc.with_choice(roc.gap(m, n)), repeats
+    )
     for fpr in FPR_OF_TPR:
         measure, moved = at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), partial(roc.share_above, fpr=fpr)
         rows += _of_largest("reached_tpr", {"fpr": fpr}, scores, member, measure, moved, repeats)
