@@ -120,12 +120,13 @@ docs: $(DOCUMENTED)  ## build the documentation as a site in site/, which opens 
 papers: $(INSTALLED)  ## renew docs/results/papers.md: every published number of the five papers beside ours
 	python -m dp_leakage.papers docs/results
 
-constraints:  ## renew envs/constraints.txt from a fresh environment
+constraints:  ## renew envs/constraints.txt from a fresh environment, and the environments of jobs from it
 	rm -rf build/constraints && $(PYTHON) -m venv build/constraints
 	build/constraints/bin/pip install --quiet torch==2.13.0 '.[dev,docs,slurm]'
 	(echo "# What the default install uses: exact versions, for pip's --constraint. Ranges are in pyproject.toml."; \
 	 echo "# Made by 'make constraints' in a fresh environment."; \
 	 build/constraints/bin/pip freeze | grep -v -i '^dp.leakage' | sed 's/+cpu$$//') > envs/constraints.txt
+	build/constraints/bin/python envs/write.py
 
 clean:  ## remove .venv and caches; results stay
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis

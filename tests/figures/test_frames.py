@@ -180,7 +180,7 @@ def claiming(accountant: str, unit: str = "example", block: str = "", sampler: s
     [
         (claiming("rdp"), "add_remove"),
         (claiming("rdp", sampler="wor"), "replace_one"),
-        (claiming("pld", unit="class"), "replace_one"),
+        (claiming("pld", unit="class", sampler="class_poisson"), "replace_one"),
         (claiming("vmf_rdp", block="row"), "replace_one"),
         (claiming("vmf_rdp", block="sum"), "add_remove"),
         (claiming("vmf_rdp", unit="batch"), "add_remove"),

@@ -510,15 +510,6 @@ def test_earlier_releases_of_the_study_are_named_with_what_they_spent_whatever_t
     assert released_before(tmp_path / "none" / "released-again", "quickstart") == []
 
 
-def test_a_release_that_does_not_say_its_study_is_known_by_its_folder_and_still_verified(made, tmp_path):
-    for name in ("mine-mlp-a", "mine2-mlp"):
-        shutil.copytree(made, tmp_path / name)
-        restated(tmp_path / name, lambda told: told.pop("study"))
-    (sentence,) = released_before(tmp_path / "released", "mine")
-    assert sentence.startswith(f"{tmp_path / 'mine-mlp-a'} is of study mine too, with ε = ")
-    assert verify(tmp_path / "mine-mlp-a") == verify(made)
-
-
 def test_the_command_names_earlier_releases_before_it_reads_the_records(made, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(REPO)
 

@@ -82,7 +82,7 @@ def released_before(folder: Path, study: str) -> list[str]:
     for path in sorted(folder.parent.glob(f"*/{PRIVACY}")):
         try:
             statement = read_json(path)
-            if not _is_of(statement, path.parent, study):
+            if statement["study"] != study:
                 continue
             spent = spent_in_words(statement)
         except (UserError, KeyError, TypeError, ValueError):
@@ -92,11 +92,6 @@ def released_before(folder: Path, study: str) -> list[str]:
             "for all releases together, the sum of their ε holds at the sum of their δ."
         )
     return told
-
-
-def _is_of(statement: Json, folder: Path, study: str) -> bool:
-    """Is this statement in a folder of the study? One of version 0.2 names none, but its folder usually does."""
-    return bool(statement["study"] == study) if "study" in statement else folder.name.startswith(f"{study}-")
 
 
 def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
