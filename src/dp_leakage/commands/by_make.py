@@ -27,15 +27,20 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run a target's command; return its exit status, 2 if a variable is refused."""
     (target,) = sys.argv[1:] if words is None else words
     given = {name: os.environ[name] for name in os.environ["GIVEN"].split() if name not in MAKES_OWN}
-    parser: Parser = import_module(f"dp_leakage.options.{target.replace('-', '_')}").parser()
     try:
-        arguments = arguments_of(target, parser, given)
+        arguments = arguments_of(target, parser_of(target), given)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     module, before = RUNS[target]
     status: int = import_module(f"dp_leakage.{module}").main([*before, *arguments])
     return status
+
+
+def parser_of(target: str) -> Parser:
+    """Return the parser of a target's command."""
+    parser: Parser = import_module(f"dp_leakage.options.{target.replace('-', '_')}").parser()
+    return parser
 
 
 def arguments_of(target: str, parser: Parser, given: Mapping[str, str]) -> list[str]:
