@@ -20,6 +20,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_there, user_path
+from dp_leakage.common.places import STUDIES
 from dp_leakage.common.yaml_files import read_yaml, written
 from dp_leakage.data import load, resolve
 from dp_leakage.data.profile import is_harmless, profile, single_class
@@ -339,7 +340,7 @@ def check_study_name(name: str, file: Path) -> None:
     check_name(name, "name")
     if file.exists() or file.is_symlink():
         raise UserError(f"name: {file} is there already; choose another name, or remove it")
-    for other in [*study_files(Path("workflow/studies")), *study_files(file.parent)]:
+    for other in [*study_files(STUDIES), *study_files(file.parent)]:
         if name in _targets(other):
             raise UserError(f"name: '{name}' is a target of the study in {other}; choose another name")
 

@@ -3,8 +3,14 @@
 import pytest
 from workflow_copies import make
 
-from dp_leakage.commands.by_make import RUNS, arguments_of, parser_of
+from dp_leakage.commands import parser_of as parser_of_command
+from dp_leakage.commands.by_make import TARGETS, arguments_of
 from dp_leakage.common.errors import UserError
+
+
+def parser_of(target):
+    return parser_of_command(TARGETS[target])
+
 
 SHARED = {"STUDY": "quickstart", "TO": "copy"}
 VALUES = {"delta": "0.5", "claim": "approximate", "canary": "blank"}
@@ -35,7 +41,7 @@ def test_a_variable_that_is_unknown_missing_or_no_yes_is_refused(target, given, 
     assert sentence in str(error.value)
 
 
-@pytest.mark.parametrize("target", RUNS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_each_option_of_a_command_is_a_variable_of_its_target(target):
     parser = parser_of(target)
     actions = [action for action in parser._actions if action.dest != "help"]
