@@ -18,6 +18,7 @@ from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.splits import split
 from dp_leakage.new_study import columns_of, main
 from dp_leakage.study.file import load_studies
+from dp_leakage.study.plan import figure_cells
 from dp_leakage.study.steps import prepare_settings
 
 REPO = Path(__file__).parents[1]
@@ -136,6 +137,20 @@ def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
     assert "Now run: snakemake mine" in said
     assert "Only 118 records are in the pool" in said
     assert "Only 118 records are in the pool" in file.read_text()
+
+
+def test_the_budgets_of_the_study_that_is_written_can_be_changed_as_the_tutorial_says(capsys):
+    wine().to_csv("wine.csv", index=False)
+    file = new_study("wine.csv", "--label", "target")
+    (edit,) = re.findall(r"`(epsilon: \[.*?\])`", (REPO / "docs/tutorials/own-table.md").read_text())
+    text = re.sub(r"epsilon:(\n *- [0-9.]+)+|epsilon: \[.*?\]", edit, file.read_text(), count=1)
+    assert edit in text
+    file.write_text(text)
+    study = loaded(file)
+    assert study.spec["epsilon"] == [0.5, 1, 2]
+    drawn = figure_cells(study, "fig_vulnerability")
+    assert {cell.columns["epsilon"] for cell in drawn} == {None, 0.5, 1, 2}
+    assert len(loaded(file, "smoke").cells) == 2 * (1 + 1 + 2) + 1
 
 
 def test_images_get_a_convolutional_network_and_no_attribute_inference():

@@ -20,6 +20,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_there, user_path
+from dp_leakage.common.places import STUDIES
 from dp_leakage.common.yaml_files import read_yaml, written
 from dp_leakage.data import load, resolve
 from dp_leakage.data.profile import is_harmless, profile, single_class
@@ -292,17 +293,15 @@ def _figures(*, attribute: bool, network: str, source: Json) -> Json:
     person = "person" in source
     guessed = {"attack": "yeom_attribute", "definition": "gap"}
     membership = ["yeom", "lira_online", "rmia_online"]
-    private = [f"{'person' if person else 'gaussian'}-rdp-eps={epsilon}" for epsilon in (1, 10, 1000)]
-    spread = ["none", "l2", "dropout", *private]
     lira = {"attack": "lira_online"}
-    exposed = _attacked("vulnerability", "Who is exposed", lira)
+    exposed = _attacked("vulnerability", "Who is exposed", lira | {"budgets": 3})
     return {
         "fig_pareto": _figure("pareto", "Accuracy against leakage", ["training", *membership]),
         "fig_accuracy_loss": _figure("accuracy_loss", "Accuracy lost to each privacy budget", ["training"]),
         "fig_leakage_yeom": _attacked("leakage", "Membership, loss threshold (Yeom)", {"attack": "yeom"}),
         "fig_leakage_lira": _attacked("leakage", "Membership, likelihood ratio (LiRA)", lira),
         "fig_leakage_rmia": _attacked("leakage", "Membership, against others (RMIA)", {"attack": "rmia_online"}),
-        "fig_vulnerability": exposed | {"select": {"model": [network], "defense": spread}},
+        "fig_vulnerability": exposed | {"select": {"model": [network]}},
         **({"fig_leakage_attribute": _attacked("leakage", "Attribute inference (Yeom)", guessed)} if attribute else {}),
         "fig_spent_epsilon": _figure("spent_epsilon", "The accounted ε", ["training"]),
         "table_members_exposed": _attacked("members_exposed", "Members exposed by the likelihood ratio", lira),
@@ -341,7 +340,7 @@ def check_study_name(name: str, file: Path) -> None:
     check_name(name, "name")
     if file.exists() or file.is_symlink():
         raise UserError(f"name: {file} is there already; choose another name, or remove it")
-    for other in [*study_files(Path("workflow/studies")), *study_files(file.parent)]:
+    for other in [*study_files(STUDIES), *study_files(file.parent)]:
         if name in _targets(other):
             raise UserError(f"name: '{name}' is a target of the study in {other}; choose another name")
 

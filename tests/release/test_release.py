@@ -523,6 +523,31 @@ def test_the_command_names_earlier_releases_before_it_reads_the_records(made, tm
         said = capsys.readouterr()
         assert said.err == "error: no further\n"
         assert said.out.startswith(f"{tmp_path / 'released'} is of study quickstart too, with ε = ")
+        assert re.search(
+            "^The (study has no report|report (recommends|does not recommend) this setting)", said.out, re.M
+        )
+
+
+def test_a_folder_of_the_users_beside_a_release_is_not_taken_for_an_unfinished_one(copy, tmp_path):
+    for folder in (copy, tmp_path / "new"):
+        working_folder(folder).mkdir()
+        (working_folder(folder) / "thesis.tex").write_text("years of work")
+    with pytest.raises(UserError, match="exists already"):
+        folders.check_new(copy)
+    with (
+        pytest.raises(UserError, match=r"\.new\.unfinished is not a release's; rename it"),
+        folders.alone(tmp_path / "new"),
+    ):
+        pass
+    for folder in (copy, tmp_path / "new"):
+        assert (working_folder(folder) / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("name", [".", "..", "/", "", "copy/.."])
+def test_a_folder_that_is_there_is_refused_however_it_is_called(copy, monkeypatch, name):
+    monkeypatch.chdir(copy.parent)
+    with pytest.raises(UserError, match="exists already"):
+        folders.check_new(Path(name))
 
 
 def test_two_processes_do_not_make_one_release(plan, tmp_path):

@@ -8,18 +8,19 @@ import os
 import sys
 from argparse import Action
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 
+from dp_leakage.commands import main as run
+from dp_leakage.commands import parser_of
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError, nearest
 
 MAKES_OWN = ("PYTHON", "VENV")  # which the Makefile itself reads
-RUNS = {  # target → the module that runs it, and the words before its options
-    "audit-model": ("audit_model", ()),
-    "audit-training": ("audit_training", ()),
-    "new-study": ("new_study", ()),
-    "release": ("release.__main__", ("make",)),
-    "share": ("share", ()),
+TARGETS = {
+    "audit-model": "attack",
+    "audit-training": "audit",
+    "new-study": "new",
+    "release": "release",
+    "share": "share",
 }
 
 
@@ -27,15 +28,12 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run a target's command; return its exit status, 2 if a variable is refused."""
     (target,) = sys.argv[1:] if words is None else words
     given = {name: os.environ[name] for name in os.environ["GIVEN"].split() if name not in MAKES_OWN}
-    parser: Parser = import_module(f"dp_leakage.options.{target.replace('-', '_')}").parser()
     try:
-        arguments = arguments_of(target, parser, given)
+        arguments = arguments_of(target, parser_of(TARGETS[target]), given)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    module, before = RUNS[target]
-    status: int = import_module(f"dp_leakage.{module}").main([*before, *arguments])
-    return status
+    return run([TARGETS[target], *arguments])
 
 
 def arguments_of(target: str, parser: Parser, given: Mapping[str, str]) -> list[str]:

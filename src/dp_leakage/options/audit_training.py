@@ -8,7 +8,7 @@ WHAT = "Test the claimed ε of your training function by calls with and without 
 
 def parser() -> Parser:
     """Return the parser of its command line."""
-    options = Parser(prog="python -m dp_leakage.audit_training", description=WHAT)
+    options = Parser(prog="dp-leakage audit", description=WHAT)
     options.add_argument("--train", required=True, help="module:function")
     options.add_argument(
         "--epsilon", type=number(1e-6, 1e4), required=True, help="the claimed ε, for one record added or removed"

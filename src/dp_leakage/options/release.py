@@ -5,9 +5,9 @@ from dp_leakage.common.arguments import Parser
 WHAT = "Train once on all records, and write the folder of a model that you can give away."
 
 
-def parser(prog: str = "python -m dp_leakage.release make") -> Parser:
+def parser() -> Parser:
     """Return the parser of what makes a release."""
-    options = Parser(prog=prog, description=WHAT)
+    options = Parser(prog="dp-leakage release", description=WHAT)
     options.add_argument("study", help="a study of workflow/studies or studies")
     options.add_argument(
         "cell", nargs="?", default="", help="model/defense, or dataset/model/defense; if not given, the study's own"
@@ -23,8 +23,10 @@ def parser(prog: str = "python -m dp_leakage.release make") -> Parser:
     return options
 
 
-def verifying(prog: str = "python -m dp_leakage.release verify") -> Parser:
+def verifying() -> Parser:
     """Return the parser of what checks a release."""
-    options = Parser(prog=prog, description="Check the hashes, and compute again what the statement proves.")
+    options = Parser(
+        prog="dp-leakage verify", description="Check the hashes, and compute again what the statement proves."
+    )
     options.add_argument("folder", help="of a release")
     return options

@@ -9,7 +9,7 @@ WHAT = "Copy what can be given away of a study's results: no seed, no record, no
 
 def parser() -> Parser:
     """Return the parser of its command line."""
-    options = Parser(prog="python -m dp_leakage.share", description=WHAT)
+    options = Parser(prog="dp-leakage share", description=WHAT)
     options.add_argument("study", type=results_of, help="a study's name, or its folder, such as results/quickstart")
     options.add_argument("to", type=Path, help="the copy: a folder that does not exist yet")
     options.add_argument(

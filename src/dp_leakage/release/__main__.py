@@ -45,7 +45,7 @@ def _make(options: argparse.Namespace) -> None:
     import torch
 
     from dp_leakage.release.make import release
-    from dp_leakage.release.measured import measured_of
+    from dp_leakage.release.measured import advice_of, measured_of
     from dp_leakage.release.plan import plan_of, study_named
     from dp_leakage.release.sheet import records_in_words
     from dp_leakage.release.statement import spent_in_words
@@ -68,7 +68,7 @@ def _make(options: argparse.Namespace) -> None:
         return
     check_new(folder)
     check_unexpired(study)
-    for sentence in released_before(folder, study.target):
+    for sentence in [*released_before(folder, study.target), *advice_of(study, cell)]:
         print(sentence, flush=True)
     plan = plan_of(study, cell, Path(config.get("data_dir", "data")), wanted)
     measured = measured_of(study, cell, plan.units)

@@ -49,7 +49,7 @@ def alone(folder: Path) -> Iterator[Path]:
     working = working_folder(folder)
     try:
         if os.path.lexists(working) and not is_unfinished(working):
-            raise UserError(f"{working} is needed for the unfinished release, and is not of one; rename it")
+            raise UserError(f"{working} is not a release's; rename it, or name another folder for the release")
         working.mkdir(parents=True, exist_ok=True)
         working.chmod(0o700)
         place = os.open(working, os.O_RDONLY)

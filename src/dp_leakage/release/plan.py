@@ -10,6 +10,7 @@ import torch
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import identity
+from dp_leakage.common.places import SCHEMAS, STUDIES
 from dp_leakage.common.user_code import FILES
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
@@ -37,7 +38,6 @@ from dp_leakage.study.release_grid import release_grid
 from dp_leakage.study.steps import features_of, prepare_settings, project_settings, train_settings
 from dp_leakage.training.released import check_released
 
-WORKFLOW = Path("workflow")
 DECLARED = ("data_subjects", "sensitive_fields", "decision", "owner", "expires")  # keys of `release` for the sheet
 
 
@@ -116,8 +116,8 @@ def study_named(name: str, scale: str | None = None, release: Json | None = None
     config = read_yaml(Path("config.yaml")) | ({"scale": scale} if scale else {})
     if release:
         config = merged(config, {"overrides": {name: {"release": release}}})
-    schemas = {key: read_yaml(WORKFLOW / "schemas" / f"{key}.schema.yaml") for key in ("config", "study")}
-    files = [*study_files(WORKFLOW / "studies"), *study_files(Path("studies"))]
+    schemas = {key: read_yaml(SCHEMAS / f"{key}.schema.yaml") for key in ("config", "study")}
+    files = [*study_files(STUDIES), *study_files(Path("studies"))]
 
     def failed(called: set[str], error: UserError) -> None:
         if name in called:

@@ -159,3 +159,23 @@ def headlines(content: dict[str, Any]) -> list[str]:
     """Refuted claims and the deciding sentence of each data set, from the content of ``claims.json``."""
     said = {REFUTED: "A privacy claim is broken: ", ANSWER: ""}
     return [said[claim["kind"]] + claim["words"] for claim in content["claims"] if claim["kind"] in said]
+
+
+def verdict_on(content: dict[str, Any], cell: tuple[str, str, str]) -> list[str]:
+    """Return what ``claims.json`` says of one setting: whether it is refuted, and whether the answer recommends it.
+
+    Args:
+        content: of ``claims.json``.
+        cell: data set, model and defense.
+    """
+    dataset, *setting = cell
+    said = [claim for claim in content["claims"] if claim["dataset"] == dataset and claim["kind"] in (ANSWER, REFUTED)]
+    sentences = []
+    for claim in said:
+        named = setting in claim["cells"]
+        if claim["kind"] == REFUTED and named:
+            sentences.append(f"The report refutes what this setting claims: {claim['words']}")
+        if claim["kind"] == ANSWER:
+            recommends = "recommends" if claim["verdict"] == "both" and named else "does not recommend"
+            sentences.append(f"The report {recommends} this setting: {claim['words']}")
+    return sentences

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.common.config import Json, merged
+from dp_leakage.common.config import Json, merged, spread
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import RULES
 from dp_leakage.common.schemas import check
@@ -139,27 +139,25 @@ def _without_attacks(reduction: Json, raw: Json) -> Json:
 def _left_to_scale(reduction: Json, changes: Json) -> Json:
     """The part of a scale's changes that holds beside a user's overrides.
 
-    For counts and lists of numbers the smaller value holds. What the user removes stays removed. Otherwise the user's
-    value holds.
+    Of two counts the smaller holds. Of the user's list of numbers, such as ε, at most as many hold as the scale has.
+    What the user removes stays removed. Otherwise the user's value holds.
     """
     left: Json = {}
     for key, value in reduction.items():
+        given = changes.get(key)
         if key not in changes:
             left[key] = value
-        elif isinstance(value, Mapping) and isinstance(changes[key], Mapping):
-            left[key] = _left_to_scale(dict(value), dict(changes[key]))
-        elif changes[key] is not None and (value is None or _is_smaller(value, changes[key])):
+        elif isinstance(value, Mapping) and isinstance(given, Mapping):
+            left[key] = _left_to_scale(dict(value), dict(given))
+        elif _are_numbers(value) and _are_numbers(given):
+            left[key] = spread(given, len(value))
+        elif given is not None and (value is None or (type(value) is int and type(given) is int and value < given)):
             left[key] = value
     return left
 
 
-def _is_smaller(value: object, given: object) -> bool:
-    """Is the first of two counts, or of two lists of numbers, the smaller?"""
-    if type(value) is int and type(given) is int:
-        return value < given
-    if not (isinstance(value, list) and isinstance(given, list)):
-        return False
-    return all(isinstance(x, int | float) for x in [*value, *given]) and len(value) < len(given)
+def _are_numbers(value: object) -> TypeGuard[list[float]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, int | float) for each in value)
 
 
 def on_datasets(study: Study, only: list[str]) -> Study | None:
