@@ -78,9 +78,10 @@ def _sources(answer: Answer) -> list[Claim]:
     found = {}
     for one in (*answer.told, *([answer.best] if answer.best else [])):
         leak = one.leak
-        if leak is not None and leak.sources is not None and leak.explained:
-            if leak.advantage.low > 0 or leak.shifted:
-                found[one.model, one.defense] = leak.sources
+        if leak is None or leak.sources is None or not leak.explained:
+            continue
+        if leak.advantage.low > 0 or leak.shifted:
+            found[one.model, one.defense] = leak.sources
     return source_claims(answer.dataset, found)
 
 
