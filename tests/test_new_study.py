@@ -166,9 +166,9 @@ def test_images_get_a_convolutional_network_and_no_attribute_inference():
 
 
 def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):
-    frame = load_breast_cancer(as_frame=True).frame
+    frame = load_breast_cancer(as_frame=True).frame.assign(sex=np.arange(569) % 2)
     pd.concat([frame, frame.iloc[:200]]).to_parquet("cancer.parquet")
-    study = loaded(new_study("cancer.parquet", "--label", "target"))
+    study = loaded(new_study("cancer.parquet", "--label", "target", "--sensitive", "sex"))
     settings = json.loads(canonical(prepare_settings(study, "mine")))  # as step `prepare` gets them
     y = np.concatenate([frame["target"], frame["target"].iloc[:200]])
     rows = split(y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"])
@@ -176,6 +176,20 @@ def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):
     shared = np.isin(records[rows["pool"]], records[rows["target_nonmembers"]]).sum()
     assert shared > 0
     assert f"{shared} records in the pool also occur among the non-members" in capsys.readouterr().out
+
+
+def test_copies_share_one_coin_in_a_new_study_and_only_where_there_are_any(capsys):
+    frame = load_breast_cancer(as_frame=True).frame
+    pd.concat([frame, frame.iloc[:20]]).to_parquet("copied.parquet")
+    frame.to_parquet("distinct.parquet")
+    (dataset,) = loaded(new_study("copied.parquet", "--label", "target")).spec["datasets"].values()
+    assert dataset["source"]["copies"] == "together"
+    assert sum(dataset["roles"].values()) <= 569
+    assert "40 of 589 records are copies of others, or nearly so. Their 20 groups count" in capsys.readouterr().out
+    Path("studies/mine.yaml").unlink()
+    (dataset,) = loaded(new_study("distinct.parquet", "--label", "target")).spec["datasets"].values()
+    assert "copies" not in dataset["source"]
+    assert "copies" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from dp_leakage.data import load, resolve
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.members import is_list
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
-from dp_leakage.data.profile import repeated, several_per_person
+from dp_leakage.data.profile import copies_of, near_copies, repeated, several_per_person
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS
 from dp_leakage.engines.asking import OWN_TRIAL, asked
@@ -172,7 +172,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     later = [TRAINED_LATER] if given.reference and given.reference["engine"] != "outputs" else []
     warned = [given.warning] if given.warning else later
     parts = {MEMBERS: given.raw.given["train"], OUTSIDERS: given.raw.given["test"]}
-    copies = repeated(given.raw, parts) if given.features else []
+    copies = [*repeated(given.raw, parts), *near_copies(copies_of(given.raw, parts), True)] if given.features else []
     people = several_per_person(given.raw, trained_elsewhere=True)
     return spec, [*sizes, *copies, *people, f"Attacks: {', '.join(attacks)}.", *cannot, NO_BOUND, *warned]
 

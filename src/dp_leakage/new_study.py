@@ -22,8 +22,9 @@ from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_there, user_path
 from dp_leakage.common.places import STUDIES
 from dp_leakage.common.yaml_files import read_yaml, written
-from dp_leakage.data import load, resolve
-from dp_leakage.data.profile import is_harmless, profile, single_class
+from dp_leakage.data import by_person, load, resolve
+from dp_leakage.data.near_copies import TOGETHER, together
+from dp_leakage.data.profile import copies_of, is_harmless, profile, single_class
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import OUTSIDERS, POOL, TUNING
 from dp_leakage.data.splits import automatic_roles, split, split_persons
@@ -94,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise UserError("name is missing; give the study one of lowercase letters, digits and _: NAME=mine")
         check_study_name(options.name, file)
         source = source_of(options)
-        raw = load(source, Path("data"))
+        source, raw = _with_copies(source, load(source, Path("data")))
         text, said = study_text(options.name, source, raw, _seed(options.seed))
         write_text(file, text)
     except UserError as error:
@@ -124,6 +125,16 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
         source["size"] = _size(options.size)
     resolve(source)
     return source
+
+
+def _with_copies(source: dict[str, Any], raw: Raw) -> tuple[dict[str, Any], Raw]:
+    """The source and its records with one coin for each group of near-copies, if there are any.
+
+    Where persons are named already they count, and guesses of values that the user named are about single records.
+    """
+    if by_person(source) or "sensitive" in source or not copies_of(raw, {POOL: np.arange(len(raw.y))}).groups:
+        return source, raw
+    return source | {"copies": TOGETHER}, together(raw)
 
 
 def columns_of(options: argparse.Namespace, key: str, path: Path) -> dict[str, list[str | int]]:
@@ -256,7 +267,7 @@ def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection:
             name: {
                 "source": source,
                 "roles": roles,
-                "stratified": "person" not in source,
+                "stratified": not by_person(source),
                 "projection": projection or None,
             }
         },
@@ -273,7 +284,7 @@ def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection:
             {"defense": "none"},
             {"defense": "l2", "l2": 0.01},
             {"defense": "dropout", "dropout": 0.5, "models": ["mlp" if table else "cnn_small"]},
-            *([{"defense": "person", "accountant": "rdp"}] if "person" in source else []),
+            *([{"defense": "person", "accountant": "rdp"}] if by_person(source) else []),
             {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
         ],
         "attacks": attacks,
@@ -286,11 +297,11 @@ def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection:
 
 def _has_groups(source: Json) -> bool:
     """Whether groups can be compared: single records, some of whose values are sensitive."""
-    return "sensitive" in source and "person" not in source
+    return "sensitive" in source and not by_person(source)
 
 
 def _figures(*, attribute: bool, network: str, source: Json) -> Json:
-    person = "person" in source
+    person = by_person(source)
     guessed = {"attack": "yeom_attribute", "definition": "gap"}
     membership = ["yeom", "lira_online", "rmia_online"]
     lira = {"attack": "lira_online"}

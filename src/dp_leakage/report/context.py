@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from dp_leakage.data.near_copies import Copies
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.report.answer import Acceptable
 from dp_leakage.report.elsewhere import Elsewhere
@@ -46,6 +47,8 @@ class DataFacts:
         guessing: the accuracy on new records of guessing the class (`metrics.majority.guessing`); NaN if not known.
         constant: the right answers of guessing on these records, if it names one class always; else None.
         outside: what was computed from its records and no ε covers, such as "the PCA, fitted on 800 records".
+        copies: the near-copies among the records whose membership is asked, where each has a coin or a place of its
+            own; None if they are not known.
     """
 
     name: str
@@ -60,6 +63,7 @@ class DataFacts:
     guessing: float = float("nan")
     constant: RightAnswers | None = None
     outside: tuple[str, ...] = ()
+    copies: Copies | None = None
 
 
 @dataclass(frozen=True)

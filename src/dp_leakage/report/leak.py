@@ -9,6 +9,7 @@ from dp_leakage.figures.frames import reached
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
+from dp_leakage.report.sources import Sources, sources_of
 
 ESTIMATE = ["value", "low", "high"]
 
@@ -24,6 +25,7 @@ class Leak:
         tprs: FPR → TPR of the attack that is strongest at that rate, at a threshold found on non-members, without rates
             that have too few non-members.
         auc: of ``attack``.
+        sources: how members and others differ by themselves; None where chance drew them from one source.
     """
 
     attack: str
@@ -31,6 +33,17 @@ class Leak:
     advantage: Estimate
     tprs: dict[float, Estimate]
     auc: Estimate
+    sources: Sources | None = None
+
+    @property
+    def explained(self) -> bool:
+        """Whether a difference between members and others themselves may explain what the attack finds."""
+        return self.sources is not None and self.sources.explains(self.attack)
+
+    @property
+    def shifted(self) -> bool:
+        """Whether members and others are shown to differ by themselves."""
+        return self.sources is not None and self.sources.shifted
 
 
 def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
@@ -43,14 +56,17 @@ def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
     beside = frame[frame["metric"].isin(["reached_tpr", "membership_auc"])]
     beside = beside[[*CELL, "attack", "metric", "fpr", *ESTIMATE]]
     parts = dict(iter(beside.groupby([*CELL, "attack"])))
+    sources = sources_of(frame)
     keys = [(row.dataset, row.model, row.defense) for row in strongest.itertuples()]
     return {
-        key: _leak(row, int(tried[key]), parts[*key, row.of], parts.get((*key, STRONGEST), beside.iloc[:0]))
+        key: _leak(
+            row, int(tried[key]), parts[*key, row.of], parts.get((*key, STRONGEST), beside.iloc[:0]), sources.get(key)
+        )
         for key, row in zip(keys, strongest.itertuples(), strict=True)
     }
 
 
-def _leak(row: Any, tried: int, beside: pd.DataFrame, rates: pd.DataFrame) -> Leak:
+def _leak(row: Any, tried: int, beside: pd.DataFrame, rates: pd.DataFrame, sources: Sources | None) -> Leak:
     aucs = beside[beside["metric"] == "membership_auc"]
     return Leak(
         row.of,
@@ -58,6 +74,7 @@ def _leak(row: Any, tried: int, beside: pd.DataFrame, rates: pd.DataFrame) -> Le
         _estimate(row),
         {rate.fpr: _estimate(rate) for rate in rates[rates["value"].notna()].itertuples()},
         next(_estimate(auc) for auc in aucs.itertuples()),
+        sources,
     )
 
 

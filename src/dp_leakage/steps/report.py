@@ -12,6 +12,7 @@ from dp_leakage.attacks.signals import Signals
 from dp_leakage.common.identity import portable
 from dp_leakage.common.paths import use_copies
 from dp_leakage.data import OUTPUTS, files_of, load
+from dp_leakage.data.near_copies import Copies
 from dp_leakage.data.outside import uncovered
 from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.raw import Raw
@@ -175,6 +176,7 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         warnings=tuple(remark for remark in made["remarks"] if not is_harmless(remark)),
         notes=(*made["notes"], *filter(is_harmless, made["remarks"])),
         persons=len(np.unique(arrays["person"][arrays[trained_role(arrays)]])) if "person" in arrays else None,
+        copies=Copies(**made["copies"]),
         outside=uncovered(spec["datasets"][name].get("projection"), arrays, made["notes"]),
     )
 

@@ -7,6 +7,7 @@ import re
 from dp_leakage.attacks import ATTACKS, GRADIENTS, OF_PERSON
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.identity import derived_seed
+from dp_leakage.data import by_person as names_persons
 from dp_leakage.data import resolve
 from dp_leakage.engines import GIVEN
 
@@ -72,7 +73,14 @@ def seeded(name: str) -> str:
 def by_person(spec: Json, dataset: str) -> bool:
     """Whether it is known whose each record is, so that roles, coins and scores are those of persons."""
     source = spec["datasets"][dataset]["source"]
-    return not isinstance(source, str) and "person" in source
+    return not isinstance(source, str) and names_persons(source)
+
+
+def two_sources(spec: Json, dataset: str) -> bool:
+    """Whether members and others were not drawn from one source by chance, but were a publisher's (or the user's)
+    training and test records.
+    """
+    return design_of(spec) == SPLIT and bool(spec["datasets"][dataset].get("official_split", False))
 
 
 def attacks_on(spec: Json, dataset: str) -> list[str]:

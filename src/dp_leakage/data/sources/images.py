@@ -52,7 +52,7 @@ SOURCE = {
         "faces94": {"summary": "Faces94, one folder per person"},
         "image_folder": {
             "summary": "your images, one folder per class, or a zip or tar of that",
-            "keys": {"path": {"$ref": "#/$defs/path"}},
+            "keys": {"path": {"$ref": "#/$defs/path"}, "copies": {"$ref": "#/$defs/copies"}},
             "required": ["path"],
             "suffixes": [".zip", ".tar", ".tgz"],
         },

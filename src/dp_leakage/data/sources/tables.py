@@ -52,6 +52,7 @@ SOURCE = {
         },
         "member": {"$ref": "#/$defs/member"},
         "members": {"$ref": "#/$defs/members"},
+        "copies": {"$ref": "#/$defs/copies"},
         "key": {
             "type": "string",
             "minLength": 1,

@@ -191,7 +191,8 @@ def check_persons(study: Study) -> None:
     for name, dataset in study.spec["datasets"].items():
         if not by_person(study.spec, name):
             continue
-        key = f"key 'datasets.{name}.source.person'"
+        given = "person" if "person" in dataset["source"] else "copies"
+        key = f"key 'datasets.{name}.source.{given}'"
         words = f"{key} says whose each record is; valid"
         for other in ("stratified", "official_split", "augment"):
             complaint = f"{words} is no {other}, since a person's records stay together in one role"
