@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from dp_leakage.metrics.blind import blind_guess, label_fit
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Influences, Z, crossed
 from dp_leakage.metrics.reached import named_by_best_threshold
-from dp_leakage.metrics.roc import OF_ONE_RUN, area, reached_advantage
+from dp_leakage.metrics.roc import OF_FEW_RUNS, area, reached_advantage
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
 
@@ -64,11 +64,11 @@ def measure_sources(scores: Mapping[str, np.ndarray], asked: Asked) -> list[dict
     named = named_by_best_threshold(guess[None], member).astype(float)
     advantage = reached_advantage(named[:, member], named[:, ~member])
     rows = [
-        row("blind_auc", ALL, _interval(blind, member, OF_ONE_RUN), seen=seen),
+        row("blind_auc", ALL, _interval(blind, member, OF_FEW_RUNS), seen=seen),
         row("blind_advantage", ALL, advantage, seen=seen),
     ]
     for attack, score in scores.items():
-        found = _interval(_less(_area(score[:, some], member), blind), member, OF_ONE_RUN)
+        found = _interval(_less(_area(score[:, some], member), blind), member, OF_FEW_RUNS)
         rows.append(row("auc_beyond", ALL, found, attack=attack, against=BLIND, seen=seen))
     if asked.others is not None and asked.seen is not None and asked.alike and not asked.seen.any():
         found = beyond_references(asked.margin, asked.others, asked.member)
@@ -88,7 +88,7 @@ def beyond_references(margin: np.ndarray, others: np.ndarray, member: np.ndarray
     if count > 2:
         quantile = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
         apart = quantile * float(values.std(ddof=1)) * np.sqrt(1 / models + 1 / count)
-    return _interval(_less(own, theirs), member, OF_ONE_RUN if count <= 2 else 1.0, apart)
+    return _interval(_less(own, theirs), member, OF_FEW_RUNS if count <= 2 else 1.0, apart)
 
 
 def _guess(asked: Asked, some: np.ndarray) -> np.ndarray:
