@@ -8,10 +8,20 @@ export PATH := $(VENV)/bin:$(PATH)
 # One thread per process: the workflow runs one process per core.
 export OMP_NUM_THREADS := 1
 
-# Their values go on as they are typed: column names may hold spaces, and a $ is no variable of make's.
-OPTIONS := NAME DATA LABEL KEY PERSON SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES SHADOWS MODEL WEIGHTS DRAWS MEMBERS REFERENCE_MODEL SHADOW_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS VERDICT STUDY CELL TO SCALE PEERS
-$(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
-export $(OPTIONS)
+# The variables of make's command line go on to the target's command as they are typed: column names may hold spaces, and
+# a $ is no variable of make's. Those of the environment do not.
+override export GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+$(foreach name,$(GIVEN),$(eval override export $(name) := $$(value $(name))))
+# What `make ranking` reads.
+export DATA_DIR := data
+export SCALE := small
+export PEERS :=
+
+COMMANDS := new-study audit-model audit-training release share
+TAKEN := PYTHON VENV $(if $(filter ranking,$(MAKECMDGOALS)),DATA_DIR SCALE PEERS)
+ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),help)),)
+$(foreach name,$(filter-out $(TAKEN),$(GIVEN)),$(error make $(MAKECMDGOALS) has no variable $(name); it has $(TAKEN)))
+endif
 
 .PHONY: help install demo smoke new-study audit-training audit-model release share docs test test-long test-fuzz test-slurm coverage lint format tag bench bench-all ranking reference papers constraints clean
 
@@ -46,29 +56,12 @@ smoke: $(RUNS)  ## import every module and run a small study, in a new .venv wit
 	snakemake quickstart --config scale=smoke
 
 new-study: $(RUNS)  ## create a study of your data: NAME= DATA= LABEL= [options: docs/extend.md]
-	@python -m dp_leakage.new_study --name="$$NAME" --data="$$DATA" --label="$$LABEL" --sensitive="$$SENSITIVE" \
-	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" --size="$$SIZE" \
-	  --key="$$KEY" --person="$$PERSON" --leave-out="$$LEAVE_OUT" --skip-damaged="$$SKIP_DAMAGED" --seed="$$SEED"
-
 audit-model: $(RUNS)  ## create a study that attacks a model you have trained: NAME= OUTPUTS=, or MODEL= DATA= MEMBERS= [options: docs/audit-model.md]
-	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --shadows="$$SHADOWS" \
-	  --model="$$MODEL" --weights="$$WEIGHTS" --draws="$$DRAWS" --data="$$DATA" --label="$$LABEL" --key="$$KEY" --members="$$MEMBERS" \
-	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" \
-	  --reference-model="$$REFERENCE_MODEL" --shadow-model="$$SHADOW_MODEL"
-
 audit-training: $(RUNS)  ## test the claimed ε of your training function: TRAIN=my_module:train EPSILON=4 [options: python -m dp_leakage.audit_training --help]
-	@rm -f -- "$$VERDICT"
-	@python -m dp_leakage.audit_training --train "$$TRAIN" --epsilon "$$EPSILON" $${DELTA:+--delta "$$DELTA"} \
-	  $${MODELS:+--models "$$MODELS"} $${CANARIES:+--canaries "$$CANARIES"} $${CANARY:+--canary "$$CANARY"} \
-	  $${CLAIM:+--claim "$$CLAIM"} $${RECORDS:+--records "$$RECORDS"} $${DATA:+--data "$$DATA"} \
-	  $${VERDICT:+--verdict "$$VERDICT"} $(if $(BEYOND_REACH),--beyond-reach)
-
 release: $(RUNS)  ## train the model that you give away, once on all records: STUDY= CELL=mlp/gaussian-rdp-eps=10 [TO= SCALE= MODELS=; docs/release.md]
-	@python -m dp_leakage.release make "$$STUDY" $${CELL:+"$$CELL"} $${TO:+--to "$$TO"} $${SCALE:+--scale "$$SCALE"} \
-	  $${MODELS:+--models "$$MODELS"} $${CANARY:+--canary "$$CANARY"}
-
-share: $(RUNS)  ## copy what can be given away of a study's results: STUDY= TO= [docs/concepts.md]
-	@python -m dp_leakage.share "results/$$STUDY" "$$TO" $(if $(UNDEFENDED),--undefended)
+share: $(RUNS)  ## copy what can be given away of a study's results: STUDY= TO= [UNDEFENDED=yes; docs/concepts.md]
+$(COMMANDS):
+	@python -m dp_leakage.commands.by_make $@
 
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile --no-loadscope-reorder --timeout 600
@@ -106,7 +99,7 @@ bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
 
 ranking: $(RUNS)  ## every membership attack on four data sets, undefended and at ε = 8: docs/results/ranking.md [DATA_DIR=data SCALE=small PEERS=folders of other tools' code]
 	@mkdir -p build
-	python benchmarks/ranking.py "$${DATA_DIR:-data}" --scale "$${SCALE:-small}" --peers "$$PEERS" > build/ranking.md
+	python benchmarks/ranking.py "$$DATA_DIR" --scale "$$SCALE" --peers "$$PEERS" > build/ranking.md
 	mv build/ranking.md docs/results/ranking.md
 
 bench-all: bench  ## every benchmark
@@ -127,12 +120,13 @@ docs: $(DOCUMENTED)  ## build the documentation as a site in site/, which opens 
 papers: $(INSTALLED)  ## renew docs/results/papers.md: every published number of the five papers beside ours
 	python -m dp_leakage.papers docs/results
 
-constraints:  ## renew envs/constraints.txt from a fresh environment
+constraints:  ## renew envs/constraints.txt from a fresh environment, and the environments of jobs from it
 	rm -rf build/constraints && $(PYTHON) -m venv build/constraints
 	build/constraints/bin/pip install --quiet torch==2.13.0 '.[dev,docs,slurm]'
 	(echo "# What the default install uses: exact versions, for pip's --constraint. Ranges are in pyproject.toml."; \
 	 echo "# Made by 'make constraints' in a fresh environment."; \
 	 build/constraints/bin/pip freeze | grep -v -i '^dp.leakage' | sed 's/+cpu$$//') > envs/constraints.txt
+	build/constraints/bin/python envs/write.py
 
 clean:  ## remove .venv and caches; results stay
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -21,7 +21,7 @@ from scipy.stats.qmc import Sobol
 from dp_leakage.audits import approximate_dp, gaussian_dp, many_runs_bound, one_run_bound, trials_bound
 from dp_leakage.audits.claims import gaussian_epsilon
 from dp_leakage.metrics.coins import auc, rate_difference
-from dp_leakage.metrics.intervals import Estimate, Influences, Layout, crossed, over_layouts
+from dp_leakage.metrics.intervals import FEWEST_REPEATS, ROUNDING, Estimate, Influences, Layout, crossed, over_layouts
 from dp_leakage.metrics.rates import tpr_at
 from dp_leakage.metrics.reached import named_by_best_threshold
 
@@ -206,7 +206,9 @@ def below(design: str, coins: int, strength: float, noise: str, audits: int) -> 
 
 # ---------------------------------------------------------------------- a mean over repeats and records
 def covered_mean(rng: np.random.Generator, repeats: int, n: int, shares: tuple, records: str, draws: int) -> float:
-    """How often the interval of a mean over crossed repeats and records holds the true mean, 0.
+    """How often the interval of a mean over crossed repeats and records holds the true mean.
+
+    That is 0, and with fewer than `FEWEST_REPEATS` the mean of these very repeats, which the interval then is for.
 
     What belongs to one record in one repeat is normal here. Of such an (R, n) table the row means, the column means and
     the sum of squares that is left are independent, so they are drawn themselves: R + n numbers in place of R·n.
@@ -220,13 +222,13 @@ def covered_mean(rng: np.random.Generator, repeats: int, n: int, shares: tuple, 
         own_rows = alone[0] + alone[1].mean() + of_both * (grand + rows - rows.mean())
         own_columns = alone[1] + alone[0].mean() + of_both * (grand + columns - columns.mean())
         left = of_both**2 * rng.chisquare((repeats - 1) * (n - 1))
-        mean = float(own_rows.mean())
-        hits += _holds(over_layouts(mean, [Layout(own_rows - mean, own_columns - mean, left)]), 0.0)
+        mean, true = float(own_rows.mean()), 0.0 if repeats >= FEWEST_REPEATS else float(alone[0].mean())
+        hits += _holds(over_layouts(mean, [Layout(own_rows - mean, own_columns - mean, left)]), true)
     return hits / draws
 
 
 def _holds(found: Estimate, true: float) -> bool:
-    return found.low <= true <= found.high
+    return found.low - ROUNDING <= true <= found.high + ROUNDING
 
 
 def _line(*cells: object) -> None:

@@ -31,7 +31,7 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.splits import dealt, heads
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
-from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -259,12 +259,14 @@ def traced(
     return models, torch.stack([row["losses"] for row in history]).numpy().reshape(world.epochs, len(inside), -1)
 
 
-def noise(world: World, schedule: dict) -> Mechanism | None:
+def noise(world: World, schedule: dict) -> Mechanism:
     """Gaussian noise on Poisson batches, for the budget."""
     step = {"sampler": "poisson", "unit": "example", "bound": "clip", "clip_norm": 1.0, "noise": "gaussian"}
     given = {"block": "whole", "noise_multiplier": None, "kappa": None, "settings": {}, "rdp_sigma": None}
     budget = {"accountant": "pld", "epsilon": EPSILON, "delta": DELTA}
-    return calibrated(step | given | budget, dataset_size=world.pool, **schedule)
+    training = solved(step | given | budget, dataset_size=world.pool, **schedule)
+    assert training is not None
+    return training.mechanism
 
 
 if __name__ == "__main__":

@@ -67,6 +67,13 @@ def epsilon_after(mechanism: Mechanism, accountant: str, delta: float, **run: An
     return calibration.epsilon_after(Training(mechanism, **run), accountant, delta)
 
 
+def calibrated(settings: dict[str, Any], **run: Any) -> Mechanism:
+    """The mechanism of `calibration.solved`."""
+    training = calibration.solved(settings, **run)
+    assert training is not None
+    return training.mechanism
+
+
 def selection_epsilon(noise_multiplier: float, *, delta: float, mean: float, runs: str, **run: Any) -> float:
     """`selection.selection_epsilon`."""
     training = Training(Mechanism("poisson", noise_multiplier=noise_multiplier), **run)

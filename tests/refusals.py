@@ -217,7 +217,19 @@ STUDIES = {
     "own curve without a mechanism": _audited(claim="own"),
     "unknown audit": {"defenses": [{"defense": "none", "audits": ["b"]}], **_audited()},
     "canaries without records": _audited(canaries=250),
+    "a table of persons without persons": {"figures": {"t": {"kind": "persons_table", "parts": ["lira_online"]}}},
     "a release that expires on no day": {"release": {"expires": "31.12.2099"}},
+    "a release among learning rates below 0": {"release": {"choose": {"learning_rate": [-0.1]}}},
+    "a release among learning rates beyond any use": {"release": {"choose": {"learning_rate": [1.0e30]}}},
+    "a release among texts": {"release": {"choose": {"learning_rate": ["a"]}}},
+    "a release among hidden layers of a wrong kind": {
+        "release": {"cell": "mlp/gaussian-rdp-eps=1", "choose": {"hidden": [[0]]}}
+    },
+    "a release among batch sizes": {"release": {"choose": {"batch_size": [10]}}},
+    "a release among momenta of Adam": {"release": {"choose": {"momentum": [0.9]}}},
+    "a release among equal values": {"release": {"choose": {"learning_rate": [0.1, 0.1]}}},
+    "a release among a million trainings": {"release": {"choose": {"learning_rate": [0.1]}, "mean": 1.0e6}},
+    "a release that chooses nothing": {"release": {"mean": 3}},
     "override of the name": {"study": "mine"},
     "override of a scale": {"scales": {"smoke": {"repeats": 1}}},
     "no space after a colon": {"repeats:3": None},
@@ -279,6 +291,9 @@ PERSONS = {
         "datasets": {"visits": {"source": {"person": None}}},
         "defenses": [{"defense": "none"}],
         "attacks": {"yeom": {"of_person": "max"}},
+    },
+    "records of a person that are not limited": {
+        "defenses": [{"defense": "none"}, {"defense": "person", "accountant": "rdp", "chosen": "first"}]
     },
     "too few repeats to learn from": {"repeats": 2, "attacks": {"lira_online": {"of_person": "learned"}}},
     "too few repeats in one cell": {

@@ -2,10 +2,14 @@
 
 import ast
 import re
+import runpy
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
+
+import yaml
 
 REPO = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -44,3 +48,21 @@ def test_the_package_asks_for_what_it_imports_and_for_nothing_else():
 
 def test_the_pinned_versions_name_all_that_a_run_needs():
     assert PINS.keys() >= ASKED_FOR
+
+
+def test_the_environments_of_jobs_hold_the_pinned_versions_of_all_that_a_job_imports():
+    """Both files are those that envs/write.py makes of constraints.txt: there is one source of versions."""
+    for name, text in runpy.run_path(str(REPO / "envs" / "write.py"))["files"]().items():
+        assert (REPO / "envs" / name).read_text(encoding="utf-8") == text
+        *_, own = yaml.safe_load(text)["dependencies"]
+        pins = [line for line in own["pip"] if not line.startswith("--")]
+        assert {_plain(line): line for line in pins}.items() <= PINS.items()
+        assert {_plain(line) for line in pins} >= {need for need in ASKED_FOR if not need.startswith("snakemake")}
+
+
+def test_the_image_is_made_of_the_pins_of_the_jobs_environment():
+    """The command in the Containerfile that reads them, run here."""
+    (command,) = re.findall(r"sed -n .* envs/cpu\.yaml", (REPO / "Containerfile").read_text(encoding="utf-8"))
+    read = subprocess.run(["sh", "-c", command], cwd=REPO, capture_output=True, text=True, check=True).stdout
+    *_, own = yaml.safe_load((REPO / "envs" / "cpu.yaml").read_text(encoding="utf-8"))["dependencies"]
+    assert read.splitlines() == [line for line in own["pip"] if not line.startswith("--")]

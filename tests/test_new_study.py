@@ -18,6 +18,7 @@ from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.splits import split
 from dp_leakage.new_study import columns_of, main
 from dp_leakage.study.file import load_studies
+from dp_leakage.study.plan import figure_cells
 from dp_leakage.study.steps import prepare_settings
 
 REPO = Path(__file__).parents[1]
@@ -138,6 +139,20 @@ def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
     assert "Only 118 records are in the pool" in file.read_text()
 
 
+def test_the_budgets_of_the_study_that_is_written_can_be_changed_as_the_tutorial_says(capsys):
+    wine().to_csv("wine.csv", index=False)
+    file = new_study("wine.csv", "--label", "target")
+    (edit,) = re.findall(r"`(epsilon: \[.*?\])`", (REPO / "docs/tutorials/own-table.md").read_text())
+    text = re.sub(r"epsilon:(\n *- [0-9.]+)+|epsilon: \[.*?\]", edit, file.read_text(), count=1)
+    assert edit in text
+    file.write_text(text)
+    study = loaded(file)
+    assert study.spec["epsilon"] == [0.5, 1, 2]
+    drawn = figure_cells(study, "fig_vulnerability")
+    assert {cell.columns["epsilon"] for cell in drawn} == {None, 0.5, 1, 2}
+    assert len(loaded(file, "smoke").cells) == 2 * (1 + 1 + 2) + 1
+
+
 def test_images_get_a_convolutional_network_and_no_attribute_inference():
     bundle = load_digits()
     np.savez("digits.npz", x=(bundle.images * 15).astype(np.uint8), y=bundle.target)
@@ -151,9 +166,9 @@ def test_images_get_a_convolutional_network_and_no_attribute_inference():
 
 
 def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):
-    frame = load_breast_cancer(as_frame=True).frame
+    frame = load_breast_cancer(as_frame=True).frame.assign(sex=np.arange(569) % 2)
     pd.concat([frame, frame.iloc[:200]]).to_parquet("cancer.parquet")
-    study = loaded(new_study("cancer.parquet", "--label", "target"))
+    study = loaded(new_study("cancer.parquet", "--label", "target", "--sensitive", "sex"))
     settings = json.loads(canonical(prepare_settings(study, "mine")))  # as step `prepare` gets them
     y = np.concatenate([frame["target"], frame["target"].iloc[:200]])
     rows = split(y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"])
@@ -161,6 +176,20 @@ def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):
     shared = np.isin(records[rows["pool"]], records[rows["target_nonmembers"]]).sum()
     assert shared > 0
     assert f"{shared} records in the pool also occur among the non-members" in capsys.readouterr().out
+
+
+def test_copies_share_one_coin_in_a_new_study_and_only_where_there_are_any(capsys):
+    frame = load_breast_cancer(as_frame=True).frame
+    pd.concat([frame, frame.iloc[:20]]).to_parquet("copied.parquet")
+    frame.to_parquet("distinct.parquet")
+    (dataset,) = loaded(new_study("copied.parquet", "--label", "target")).spec["datasets"].values()
+    assert dataset["source"]["copies"] == "together"
+    assert sum(dataset["roles"].values()) <= 569
+    assert "40 of 589 records are copies of others, or nearly so. Their 20 groups count" in capsys.readouterr().out
+    Path("studies/mine.yaml").unlink()
+    (dataset,) = loaded(new_study("distinct.parquet", "--label", "target")).spec["datasets"].values()
+    assert "copies" not in dataset["source"]
+    assert "copies" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -269,6 +298,6 @@ def test_a_key_and_what_to_skip_go_into_the_study():
             pixels = np.random.default_rng(i).integers(0, 256, (8, 8), dtype=np.uint8)
             Image.fromarray(pixels).save(Path("images", label, f"{i}.png"))
     Path("images/a/0.png").write_bytes(b"")
-    file = new_study("images", "--leave-out", "thumbs", "--skip-damaged", "yes", name="pictures")
+    file = new_study("images", "--leave-out", "thumbs", "--skip-damaged", name="pictures")
     source = loaded(file).spec["datasets"]["pictures"]["source"]
     assert (source["leave_out"], source["skip_damaged"]) == (["thumbs"], True)

@@ -21,6 +21,7 @@ COMMANDS = (
 # From the bottom up: what stands in a line may import what stands in the lines before it, and its own line.
 FLOORS = (
     ("common",),
+    ("options",),
     ("provenance",),
     ("data",),
     ("models",),
@@ -35,6 +36,7 @@ FLOORS = (
     ("steps",),
     ("results",),
     COMMANDS,
+    ("commands",),
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 

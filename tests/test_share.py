@@ -16,6 +16,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.data.augment import COPIES
 from dp_leakage.engines import ENGINES
 from dp_leakage.figures.files import RECORDS, write_figure
+from dp_leakage.figures.reduced import reduced_words
 from dp_leakage.metrics.people import ASKED, RIGHT
 from dp_leakage.provenance.files import write_arrays, write_table, write_tensors
 from dp_leakage.share import main, share
@@ -63,7 +64,7 @@ def results(tmp_path):
     write_table(cell / "attack" / "yeom.parquet", {"record": members[0], "score": members[0] / 7}, MADE)
     write_arrays(folder / "digits" / "data.npz", {"target_members": members[0]}, MADE)
     (folder / "report.html").write_text(f"<html>{SEED}</html>\n")
-    (folder / "claims.json").write_text('{"claims": []}\n')
+    (folder / "claims.json").write_text('{"claims": [], "reduced": ""}\n')
     figure = Figure(figsize=(1, 1))
     figure.add_subplot().plot([0, 1])
     paths = [folder / "figures" / f"fig.{kind}" for kind in ("pdf", "png", "csv")]
@@ -171,7 +172,7 @@ def test_models_whose_claim_is_refuted_stay_and_the_command_says_which_go(result
     said = capsys.readouterr().out
     assert "Parameters of models: digits/mlp/none\n" in said
     assert "Kept back: digits/mlp/other (no differential privacy)\n" in said
-    (results / "claims.json").write_text(json.dumps({"claims": [claim]}))
+    (results / "claims.json").write_text(json.dumps({"claims": [claim], "reduced": ""}))
     assert main([str(results), str(tmp_path / "b")]) == 0
     said = capsys.readouterr().out
     assert "Parameters of models: none\n" in said
@@ -206,6 +207,15 @@ def test_the_readme_says_which_models_are_there_what_they_spent_and_which_are_no
     assert "digits/mlp/none (no known ε)" in share(results, tmp_path / "unmeasured").kept_back
     share(results, tmp_path / "asked_for", undefended=True)
     assert "| digits/mlp/none | not known |" in (tmp_path / "asked_for" / "README.md").read_text()
+
+
+def test_the_readme_of_a_reduced_run_says_that_it_is_one_and_what_it_saw(results, tmp_path):
+    words = reduced_words("smoke", {"cifar100": "digits"})
+    assert "digits" in words
+    for folder, said in (("smoke", words), ("whole", "")):
+        (results / "claims.json").write_text(json.dumps({"claims": [], "reduced": said}))
+        share(results, tmp_path / folder)
+        assert (words in (tmp_path / folder / "README.md").read_text()) == bool(said)
 
 
 def test_models_of_which_no_epsilon_is_valid_stay(results, tmp_path):

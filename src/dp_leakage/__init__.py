@@ -2,7 +2,8 @@
 
 The rooms, from the bottom up; each imports only those before it (`tests/test_rooms.py`):
 
-- ``common``: errors, kinds of values, names, YAML; ``provenance``: how each file was made
+- ``common``: errors, kinds of values, names, YAML; ``options``: what each command takes; ``provenance``: how each file
+  was made
 - ``data``, ``models``, ``privacy``, ``training``: records, architectures, mechanisms and accountants, the trainer
 - ``attacks``, ``engines``, ``audits``: what an attacker learns; models that exist already; lower bounds on ε
 - ``metrics``, ``figures``, ``report``: numbers with intervals, pictures, the page
@@ -11,7 +12,7 @@ The rooms, from the bottom up; each imports only those before it (`tests/test_ro
 - ``jobs``, ``steps``: processes, and the jobs of the workflow; only these touch files
 
 The others here are run as ``python -m dp_leakage.NAME``. ``release`` makes the model that is given away; ``results``
-reads a cell from Python.
+reads a cell from Python; ``commands`` is what make's targets run.
 """
 
 __version__ = "0.2.0"

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from dp_leakage.common.apart import Limits, apart
-from dp_leakage.common.arguments import Parser
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.paths import is_there, user_path
@@ -24,7 +23,7 @@ from dp_leakage.data import load, resolve
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.members import is_list
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
-from dp_leakage.data.profile import repeated, several_per_person
+from dp_leakage.data.profile import copies_of, near_copies, repeated, several_per_person
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS
 from dp_leakage.engines.asking import OWN_TRIAL, asked
@@ -33,6 +32,7 @@ from dp_leakage.engines.outputs import answers
 from dp_leakage.metrics.resemblance import resemblance
 from dp_leakage.models.architectures import ARCHITECTURES, build
 from dp_leakage.new_study import check_study_name, columns_of, path_in_study
+from dp_leakage.options.audit_model import parser
 from dp_leakage.provenance.files import write_text
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.elsewhere import unlike
@@ -94,7 +94,7 @@ class Given(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status, 1 if something does not fit."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     file = options.folder / f"{options.name}.yaml"
     try:
         check_study_name(options.name, file)
@@ -172,7 +172,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     later = [TRAINED_LATER] if given.reference and given.reference["engine"] != "outputs" else []
     warned = [given.warning] if given.warning else later
     parts = {MEMBERS: given.raw.given["train"], OUTSIDERS: given.raw.given["test"]}
-    copies = repeated(given.raw, parts) if given.features else []
+    copies = [*repeated(given.raw, parts), *near_copies(copies_of(given.raw, parts), True)] if given.features else []
     people = several_per_person(given.raw, trained_elsewhere=True)
     return spec, [*sizes, *copies, *people, f"Attacks: {', '.join(attacks)}.", *cannot, NO_BOUND, *warned]
 
@@ -413,32 +413,6 @@ def _engine_of(path: str, raw: Raw) -> str:
         return "estimator"
     module_factory(path, raw.x.shape[1:], len(raw.class_names))
     return "ensemble"
-
-
-def _parser() -> Parser:
-    parser = Parser(prog="python -m dp_leakage.audit_model", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--name", required=True, help="name of the study: lowercase letters, digits and _")
-    parser.add_argument("--outputs", default="", help="the model's outputs: .csv, .tsv, .parquet or .npz")
-    parser.add_argument("--references", default="", help="outputs of reference models, for the same records")
-    parser.add_argument("--shadows", default="", help="outputs of shadow models, trained on some of the non-members")
-    parser.add_argument("--model", default="", help="an .onnx file, or module:Class of a torch.nn.Module")
-    parser.add_argument("--weights", default="", help="weights of a module: .safetensors, or a state dict (.pt)")
-    parser.add_argument("--draws", default="", help="how many answers of a module with random outputs to average")
-    parser.add_argument("--data", default="", help="the records as the model takes them: a table, .npz or images")
-    parser.add_argument("--label", default="", help="column of a table that holds the class")
-    parser.add_argument("--key", default="", help="column of a table that names the records")
-    parser.add_argument("--drop", default="", help="columns of a table that the model does not take")
-    parser.add_argument("--categorical", default="", help="columns of numbers that are categories")
-    parser.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
-    parser.add_argument(
-        "--members", default="", help="training records: a column or array of 1 and 0, or a file that lists them"
-    )
-    for role in ("reference", "shadow"):
-        parser.add_argument(
-            f"--{role}-model", default="", help=f"architecture of {role} models to train: mlp, or module:Class"
-        )
-    parser.add_argument("--folder", type=Path, default=Path("studies"), help="where to write (default: studies)")
-    return parser
 
 
 if __name__ == "__main__":

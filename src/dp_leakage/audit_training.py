@@ -12,10 +12,11 @@ for each canary decides whether that record is among its data.
 
 import argparse
 import importlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,8 @@ from dp_leakage.audits import CONFIDENCE, Claim, approximate_dp, gaussian_dp
 from dp_leakage.audits.designs import bound, shortfall
 from dp_leakage.audits.power import FAULTS, chances, models_for
 from dp_leakage.common.apart import Arrays, apart
-from dp_leakage.common.arguments import Parser, number, whole
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.old_words import today
-from dp_leakage.common.paths import user_path
+from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.common.rounding import rounded_down
 from dp_leakage.common.shown import duration, show
 from dp_leakage.common.user_code import blamed, module_file
@@ -35,6 +34,7 @@ from dp_leakage.data.canaries import place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.raw import check_finite
 from dp_leakage.data.sources.arrays import read_archive
+from dp_leakage.options.audit_training import MOST_COINS, parser
 from dp_leakage.provenance.files import write_text
 
 Predict = Callable[[np.ndarray], np.ndarray]
@@ -46,7 +46,6 @@ SAME = (
     "the trained functions say the same about a canary, in or out, so this audit would find no fault; valid is a "
     "training that uses the records that it is given, and outputs that depend on them"
 )
-MOST_COINS = 10**6  # the most coins in all; a bound from more takes minutes
 
 
 def scored(
@@ -175,11 +174,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     The last line of the output, and the file of ``--verdict``, say the same in a word: `VERDICTS`.
     """
-    given = _parser().parse_args(arguments)
+    given = parser().parse_args(arguments)
     try:
-        _write_verdict(given.verdict, FAILED)  # until there is another, however this ends
+        verdict = verdict_file(given.verdict) if given.verdict else None
+        _write_verdict(verdict, FAILED)  # until there is another, however this ends
         status = _audited(given)
-        _write_verdict(given.verdict, status)
+        _write_verdict(verdict, status)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return FAILED
@@ -187,9 +187,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _write_verdict(path: str, status: int) -> None:
-    if path:
-        write_text(user_path(path), f"{VERDICTS[status]}\n")
+def verdict_file(name: str) -> Path:
+    """Return the path for the verdict. UserError if there is anything but an older verdict."""
+    path = user_path(name)
+    if os.path.lexists(path) and _beginning(path) not in {f"{word}\n".encode() for word in VERDICTS.values()}:
+        raise UserError(
+            f"VERDICT {name} exists and is not a verdict, so it stays as it is; name a file that does not exist"
+        )
+    return path
+
+
+def _beginning(path: Path) -> bytes:
+    """Return a file's first bytes, more than a verdict has; none if it is not a file that can be read."""
+    try:
+        if is_file(path):  # opening a pipe would wait
+            with path.open("rb") as file:
+                return file.read(100)
+    except OSError:
+        pass
+    return b""
+
+
+def _write_verdict(path: Path | None, status: int) -> None:
+    if path is not None:
+        write_text(path, f"{VERDICTS[status]}\n")
 
 
 def _audited(given: argparse.Namespace) -> int:
@@ -260,7 +281,7 @@ def _announce(design: str, models: int, claim: Claim, share: float, given: argpa
     short = shortfall(given.epsilon, design, coins, claim, 1, share, CONFIDENCE)
     if short and not given.beyond_reach:
         words = f"with MODELS={models} and CANARIES={given.canaries}, this audit {short}"
-        raise UserError(f"{words}; raise MODELS, or train all the same with BEYOND_REACH=1 (--beyond-reach)")
+        raise UserError(f"{words}; raise MODELS, or train all the same with BEYOND_REACH=yes (--beyond-reach)")
     found = chances(design, coins, claim, given.epsilon, CONFIDENCE, share)
     said = " and ".join(f"{fault} with {_percent(chance)}" for fault, chance in found.items())
     print(f"The audit tests the claim of {_claimed(claim, given.epsilon)} (CLAIM).")
@@ -308,45 +329,6 @@ def _wanted(names: list[str], file: Path) -> list[str]:
         if name not in names:
             raise UserError(f"DATA {file} has no array {name!r}; {nearest(name, names)}")
     return ["x", "y"]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m dp_leakage.audit_training", description=__doc__)
-    parser.add_argument("--train", required=True, help="module:function")
-    parser.add_argument(
-        "--epsilon", type=number(1e-6, 1e4), required=True, help="the claimed ε, for one record added or removed"
-    )
-    parser.add_argument("--delta", type=number(0, 0.999), default=1e-5)
-    parser.add_argument(
-        "--models",
-        type=whole(1, MOST_COINS),
-        help="number of trainings; default: enough to find half the noise with 95 %% (from ε = 0.4 on)",
-    )
-    parser.add_argument(
-        "--canaries",
-        type=whole(1, MOST_COINS),
-        default=1,
-        help="canaries in each training; with more than 1, a one-run audit",
-    )
-    parser.add_argument(
-        "--canary",
-        type=partial(today, key="canary"),
-        choices=("mislabeled", "optimized", "blank", "feature"),
-        default="optimized",
-    )
-    parser.add_argument(
-        "--claim",
-        choices=("gaussian", "approximate"),
-        help="Gaussian noise, as in DP-SGD (the default), or only (ε, δ)-DP, which takes many more models",
-    )
-    parser.add_argument("--data", default="", help=".npz with x and y; the bundled digits if not given")
-    parser.add_argument(
-        "--records", type=whole(2, 10**9), default=100, help="number of records in each training, with canaries"
-    )
-    parser.add_argument("--seed", type=whole(0, 2**63 - 1), default=0)
-    parser.add_argument("--verdict", default="", help="file to write: not refuted, refuted or error")
-    parser.add_argument("--beyond-reach", action="store_true", help="run even if the audit cannot refute the claim")
-    return parser
 
 
 if __name__ == "__main__":

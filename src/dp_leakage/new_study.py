@@ -16,17 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from dp_leakage.common.arguments import Parser
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_there, user_path
+from dp_leakage.common.places import STUDIES
 from dp_leakage.common.yaml_files import read_yaml, written
-from dp_leakage.data import load, resolve
-from dp_leakage.data.profile import is_harmless, profile, single_class
+from dp_leakage.data import by_person, load, resolve
+from dp_leakage.data.near_copies import TOGETHER, together
+from dp_leakage.data.profile import copies_of, is_harmless, profile, single_class
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import OUTSIDERS, POOL, TUNING
 from dp_leakage.data.splits import automatic_roles, split, split_persons
+from dp_leakage.options.new_study import parser
 from dp_leakage.provenance.files import write_text
 from dp_leakage.study.file import study_files
 from dp_leakage.study.protocol import seed_of
@@ -86,14 +88,14 @@ IMAGE_MODELS: Json = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status, 1 if the data or a name is not valid."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     file = options.folder / f"{options.name}.yaml"
     try:
         if not options.name:
             raise UserError("name is missing; give the study one of lowercase letters, digits and _: NAME=mine")
         check_study_name(options.name, file)
         source = source_of(options)
-        raw = load(source, Path("data"))
+        source, raw = _with_copies(source, load(source, Path("data")))
         text, said = study_text(options.name, source, raw, _seed(options.seed))
         write_text(file, text)
     except UserError as error:
@@ -123,6 +125,16 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
         source["size"] = _size(options.size)
     resolve(source)
     return source
+
+
+def _with_copies(source: dict[str, Any], raw: Raw) -> tuple[dict[str, Any], Raw]:
+    """The source and its records with one coin for each group of near-copies, if there are any.
+
+    Where persons are named already they count, and guesses of values that the user named are about single records.
+    """
+    if by_person(source) or "sensitive" in source or not copies_of(raw, {POOL: np.arange(len(raw.y))}).groups:
+        return source, raw
+    return source | {"copies": TOGETHER}, together(raw)
 
 
 def columns_of(options: argparse.Namespace, key: str, path: Path) -> dict[str, list[str | int]]:
@@ -255,7 +267,7 @@ def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection:
             name: {
                 "source": source,
                 "roles": roles,
-                "stratified": "person" not in source,
+                "stratified": not by_person(source),
                 "projection": projection or None,
             }
         },
@@ -272,7 +284,7 @@ def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection:
             {"defense": "none"},
             {"defense": "l2", "l2": 0.01},
             {"defense": "dropout", "dropout": 0.5, "models": ["mlp" if table else "cnn_small"]},
-            *([{"defense": "person", "accountant": "rdp"}] if "person" in source else []),
+            *([{"defense": "person", "accountant": "rdp"}] if by_person(source) else []),
             {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
         ],
         "attacks": attacks,
@@ -285,24 +297,22 @@ def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection:
 
 def _has_groups(source: Json) -> bool:
     """Whether groups can be compared: single records, some of whose values are sensitive."""
-    return "sensitive" in source and "person" not in source
+    return "sensitive" in source and not by_person(source)
 
 
 def _figures(*, attribute: bool, network: str, source: Json) -> Json:
-    person = "person" in source
+    person = by_person(source)
     guessed = {"attack": "yeom_attribute", "definition": "gap"}
     membership = ["yeom", "lira_online", "rmia_online"]
-    private = [f"{'person' if person else 'gaussian'}-rdp-eps={epsilon}" for epsilon in (1, 10, 1000)]
-    spread = ["none", "l2", "dropout", *private]
     lira = {"attack": "lira_online"}
-    exposed = _attacked("vulnerability", "Who is exposed", lira)
+    exposed = _attacked("vulnerability", "Who is exposed", lira | {"budgets": 3})
     return {
         "fig_pareto": _figure("pareto", "Accuracy against leakage", ["training", *membership]),
         "fig_accuracy_loss": _figure("accuracy_loss", "Accuracy lost to each privacy budget", ["training"]),
         "fig_leakage_yeom": _attacked("leakage", "Membership, loss threshold (Yeom)", {"attack": "yeom"}),
         "fig_leakage_lira": _attacked("leakage", "Membership, likelihood ratio (LiRA)", lira),
         "fig_leakage_rmia": _attacked("leakage", "Membership, against others (RMIA)", {"attack": "rmia_online"}),
-        "fig_vulnerability": exposed | {"select": {"model": [network], "defense": spread}},
+        "fig_vulnerability": exposed | {"select": {"model": [network]}},
         **({"fig_leakage_attribute": _attacked("leakage", "Attribute inference (Yeom)", guessed)} if attribute else {}),
         "fig_spent_epsilon": _figure("spent_epsilon", "The accounted ε", ["training"]),
         "table_members_exposed": _attacked("members_exposed", "Members exposed by the likelihood ratio", lira),
@@ -341,7 +351,7 @@ def check_study_name(name: str, file: Path) -> None:
     check_name(name, "name")
     if file.exists() or file.is_symlink():
         raise UserError(f"name: {file} is there already; choose another name, or remove it")
-    for other in [*study_files(Path("workflow/studies")), *study_files(file.parent)]:
+    for other in [*study_files(STUDIES), *study_files(file.parent)]:
         if name in _targets(other):
             raise UserError(f"name: '{name}' is a target of the study in {other}; choose another name")
 
@@ -363,25 +373,6 @@ def _size(text: str) -> list[int]:
     if len(sides) > 2 or not all(SIDE.fullmatch(side) for side in sides):
         raise UserError(f"size: {text!r} is no size; valid is HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each")
     return [int(sides[0]), int(sides[-1])]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m dp_leakage.new_study", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--name", required=True, help="name of the study: lowercase letters, digits and _")
-    parser.add_argument("--data", required=True, help=".csv, .tsv, .parquet, .npz, a folder of images or a zip of one")
-    parser.add_argument("--label", default="", help="column of a table that holds the class")
-    parser.add_argument("--sensitive", default="", help="columns that attribute inference guesses: a,b")
-    parser.add_argument("--categorical", default="", help="columns of numbers that are categories")
-    parser.add_argument("--drop", default="", help="columns to leave out")
-    parser.add_argument("--key", default="", help="column of a table by which the report names records")
-    parser.add_argument("--person", default="", help="column that says whose each record is: then people are protected")
-    parser.add_argument("--leave-out", default="", help="folders of images to leave out: a,b")
-    parser.add_argument("--skip-damaged", default="", help="yes skips images that cannot be read, and counts them")
-    parser.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
-    parser.add_argument("--size", default="", help="height x width to which images are resized: 32x32")
-    parser.add_argument("--seed", default="", help="of all that the study draws; without it, one that nobody can guess")
-    parser.add_argument("--folder", type=Path, default=Path("studies"), help="where to write (default: studies)")
-    return parser
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures.published import half_unit, keys_of, map_published, printed_setting, read_published
-from dp_leakage.metrics.rows import check_tidy
 from dp_leakage.provenance.files import write_text
 
 STUDIES = Path("workflow/studies")
@@ -107,17 +106,11 @@ def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
     found = []
     for paper in PAPERS:
         files = [file for file in (folder / paper).glob("*.csv") if f"{paper}/{file.name}" not in said["controls"]]
-        compared = {file.name: frame for file in files if "inside" in (frame := _read(file))}
+        compared = {file.name: frame for file in files if "inside" in (frame := pd.read_csv(file))}
         printed = read_published(studies / paper / f"{paper}.csv")
         found.append(outcomes(printed, measured_at_scale(compared), said["known"]))
     rows = pd.concat(found, ignore_index=True)
     return {"papers.csv": rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"), "papers.md": page(rows)}
-
-
-def _read(file: Path) -> pd.DataFrame:
-    frame = pd.read_csv(file)
-    check_tidy(frame, file)
-    return frame
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

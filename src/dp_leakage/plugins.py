@@ -36,10 +36,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dp_leakage.attacks import ATTACKS, attacks_of
-from dp_leakage.common.declarations import SHARED, check_new, check_plain, schemas_of
+from dp_leakage.common.declarations import SHARED, check_plain, schemas_of
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import check_name
-from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import is_dir
 from dp_leakage.common.schemas import ANY, TEXT, check, enum, table
 from dp_leakage.common.user_code import DEFINED, FILES, add_folder
@@ -132,7 +131,7 @@ def _attack(path: Path, name: str, given: dict[str, Any], functions: Functions) 
     for own, attack in attacks_of(f"plugin {path}", name, given).items():
         takes = SCORE[attack.reads == "models"]
         _define(path, functions, {"score": takes} | ({"fit": FIT} if attack.learns else {}))
-        _enter(path, ATTACKS, own, attack, "an attack", key="attack")
+        _enter(path, ATTACKS, own, attack, "an attack")
 
 
 def _figure(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
@@ -165,7 +164,6 @@ def _own_layer(path: Path, name: str, given: dict[str, Any], functions: Function
 def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
     own_noise = bool(functions.keys() & {"noise", "Noise"})
     accounted = own_noise or bool(functions.keys() & {"sample", "groups", "epsilon"})
-    check_new(f"plugin {path}", "MECHANISM", given)
     check(given, {**MECHANISM, "required": ["relations", "claim"] if accounted else []}, f"plugin {path}")
     if not (own_noise or functions.keys() & {"bound", "sample", "groups"}):
         raise UserError(f"plugin {path}: a MECHANISM defines one or more of bound, noise or Noise, sample, groups")
@@ -199,7 +197,7 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
         step={"unit": name} if "groups" in functions else {},
         bound=name if "bound" in functions else "clip",
     )
-    _enter(path, MECHANISMS, name, declared, "a defense", key="defense")
+    _enter(path, MECHANISMS, name, declared, "a defense")
 
 
 def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
@@ -252,11 +250,9 @@ def _check_relations(path: Path, relations: Any) -> None:
                 )
 
 
-def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what: str, key: str = "") -> None:
-    """``key`` is that under which studies may still say old words, see `today`."""
+def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what: str) -> None:
     check_name(name, f"plugin {path}")
-    known = today(name, key)
-    if known in registry or (registry is MECHANISMS and name in PLAIN):
+    if name in registry or (registry is MECHANISMS and name in PLAIN):
         raise UserError(f"plugin {path}: '{name}' is already {what}; choose another name")
     registry[name] = entry
 

@@ -1,6 +1,6 @@
 """A copy of a study's results that can be given away: without seeds, member lists, and what confirms a guess at either.
 
-    python -m dp_leakage.share results/quickstart shared/quickstart
+    python -m dp_leakage.share quickstart shared/quickstart
 
 Everything random in a training follows from its seed. Anyone with a model's file, the seed and the members can train
 the model again, to equal bytes. So anyone with the file, the seed and a guess at the members (or the data) can confirm
@@ -21,7 +21,6 @@ member to anyone who has the records; whether to share them is your choice. Metr
 members without noise. Each model has spent its own ε on the members, and all models that go have spent more together.
 """
 
-import argparse
 import json
 import os
 import re
@@ -36,14 +35,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.data.augment import COPIES
 from dp_leakage.data.outside import grouping, uncovered
 from dp_leakage.figures.files import without_provenance
-from dp_leakage.metrics.rows import MEASURED, check_tidy, completed, qualifiers
+from dp_leakage.metrics.rows import MEASURED, completed, qualifiers
 from dp_leakage.metrics.spent import known
+from dp_leakage.options.share import parser
 from dp_leakage.provenance.files import read_arrays, read_table, read_tensors, replacing
 from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.refuted import refuted_cells
@@ -96,7 +95,7 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
         raise UserError(f"{shared} is not empty; name a folder that does not exist")
     if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):
         raise UserError(f"{shared} lies in {results}, which is not for sharing; name a folder elsewhere")
-    files, refuted = list(_files(results)), _refuted(results)
+    files, (refuted, reduced) = list(_files(results)), _claimed(results)
     kept_back, going = [], []
     for path, content, why in _contents(results, files, refuted, undefended):  # all is checked before any is written
         going += [path] if content else []
@@ -105,7 +104,7 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
         raise UserError(f"{results} holds no figure, metrics or private model to share; run `snakemake STUDY` first")
     written = []
     models = [path for path in going if path.name == MODELS]
-    readme = (results / README, _readme(results, models, kept_back).encode(), "")
+    readme = (results / README, _readme(results, models, kept_back, reduced).encode(), "")
     for path, content, _ in chain(_contents(results, files, refuted, undefended), [readme]):
         if content:
             to = shared / path.relative_to(results)
@@ -148,11 +147,16 @@ def _cell(results: Path, path: Path) -> str:
     return path.parent.relative_to(results).as_posix()
 
 
-def _refuted(results: Path) -> set[str]:
-    """The cells whose ε an attack refutes, as the report says. UserError if its claims cannot be read."""
+def _claimed(results: Path) -> tuple[set[str], str]:
+    """The cells whose ε an attack refutes, as the report says, and what it says of a reduced run.
+
+    Raises:
+        UserError: its claims cannot be read.
+    """
     file = results / "claims.json"
     try:
-        return {"/".join(cell) for cell in refuted_cells(json.loads(file.read_text(encoding="utf-8")))}
+        claims = json.loads(file.read_text(encoding="utf-8"))
+        return {"/".join(cell) for cell in refuted_cells(claims)}, str(claims["reduced"])
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{file} cannot be read; run `snakemake STUDY` again, which writes it") from None
 
@@ -195,7 +199,7 @@ def _spent(path: Path) -> pd.DataFrame:
     return known(completed(read_table(metrics)[0]))
 
 
-def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str]) -> str:
+def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str], reduced: str) -> str:
     """What somebody has to know who gets the copy and nothing else."""
     rows = [f"| {_cell(results, path)} | {_epsilons(path)} |" for path in models]
     outside = [f"- {words}" for words in _uncovered(results, models)]
@@ -203,6 +207,7 @@ def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str]) -> 
         [
             f"# Results of the study {results.name}",
             "",
+            *([reduced, ""] if reduced else []),
             "Made by dp-leakage for giving away: no file here holds a record, a list of members, a seed or a path.",
             "",
             "- `figures/`: each figure as png and pdf, and a csv of the numbers that it shows",
@@ -293,7 +298,6 @@ def _metrics(path: Path) -> bytes:
     import pyarrow.parquet as pq
 
     frame, _ = read_table(path)
-    check_tidy(frame, path)
     if missing := [name for name in MEASURED if name not in frame]:
         raise UserError(f"{path} must have the columns {', '.join(MEASURED)}; {missing[0]!r} is missing")
     going = frame[[*MEASURED, *qualifiers(frame)]]
@@ -305,23 +309,15 @@ def _metrics(path: Path) -> bytes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
-    parser = Parser(
-        prog="python -m dp_leakage.share", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("results", type=Path, help="a study's folder, such as results/quickstart")
-    parser.add_argument("shared", type=Path, help="the copy: a folder that does not exist yet")
-    parser.add_argument(
-        "--undefended", action="store_true", help="also the parameters of models without differential privacy"
-    )
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
-        written, kept_back = share(options.results, options.shared, options.undefended)
+        written, kept_back = share(options.study, options.to, options.undefended)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    _warn(options.results, written, options.shared)
-    print(f"{len(written)} files in {options.shared}, without seeds and member lists")
-    going = [_cell(options.shared, path) for path in written if path.name == MODELS]
+    _warn(options.study, written, options.to)
+    print(f"{len(written)} files in {options.to}, without seeds and member lists")
+    going = [_cell(options.to, path) for path in written if path.name == MODELS]
     print(f"Parameters of models: {', '.join(going) or 'none'}")
     if kept_back:
         print(f"Kept back: {', '.join(kept_back)}")

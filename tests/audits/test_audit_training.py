@@ -213,6 +213,24 @@ def test_what_the_function_does_to_its_process_stays_there(case, module, capsys)
     assert said(capsys) == alone
 
 
+@pytest.mark.parametrize("content", ["def train(x, y, seed):\n", "", "error\n\n", "not refuted", "\xff\x00"])
+def test_a_file_that_is_no_verdict_is_never_written_over(tmp_path, capsys, content):
+    file = tmp_path / "t.py"
+    file.write_text(content, encoding="latin-1")
+    assert main(["--train=t:train", "--epsilon=1", f"--verdict={file}"]) == 2
+    assert capsys.readouterr().err.startswith(f"error: VERDICT {file} exists and is not a verdict")
+    assert file.read_text(encoding="latin-1") == content
+
+
+def test_a_folder_a_pipe_and_a_link_to_nothing_are_no_verdicts(tmp_path, capsys):
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("folder", "pipe", "link"):
+        assert main(["--train=t:train", "--epsilon=1", f"--verdict={tmp_path / name}"]) == 2
+        assert "exists and is not a verdict" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "verdict", "status"),
     [
@@ -223,7 +241,7 @@ def test_what_the_function_does_to_its_process_stays_there(case, module, capsys)
 )
 def test_the_verdict_survives_make(text, verdict, status, module, tmp_path):
     path = module(text.replace("BLANK", str(blank_label())))
-    (tmp_path / "verdict.txt").write_text("of yesterday")
+    (tmp_path / "verdict.txt").write_text("refuted\n")  # of yesterday
     venv = Path(sys.executable).parents[1]
     given = [f"TRAIN={path}", "EPSILON=1", "MODELS=100", "CANARY=blank", "RECORDS=20", "VERDICT=verdict.txt"]
     given.append("CLAIM=approximate")

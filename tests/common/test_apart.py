@@ -1,6 +1,7 @@
 """Foreign code in a child process: it ends in arrays or in one sentence, and takes nothing of this process with it."""
 
 import os
+import resource
 import signal
 import time
 from pathlib import Path
@@ -156,3 +157,31 @@ def test_a_result_that_nobody_asks_for_ends_the_process():
     pid = int(next(found)["n"])
     found.close()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_daemon_that_leaves_the_group_ends_with_the_work(tmp_path):
+    written = tmp_path / "pid"
+
+    def work():
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                written.write_text(str(os.getpid()))
+                time.sleep(600)
+            os._exit(0)
+        while not (written.exists() and written.read_text()):
+            time.sleep(0.01)
+        yield {}
+
+    results(work)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(written.read_text()), 0)
+
+
+def test_a_hard_limit_of_this_process_is_kept():
+    def limited():
+        resource.setrlimit(resource.RLIMIT_AS, (8 * GIB, 8 * GIB))
+        yield from results(lambda: iter([{"n": np.array(1)}]), memory=64 * GIB)
+
+    (found,) = results(limited)
+    assert found["n"] == 1

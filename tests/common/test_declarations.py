@@ -131,12 +131,6 @@ def test_settings_are_a_mapping():
         settings_of("x.py", {"settings": [1]})
 
 
-def test_a_declaration_in_the_old_words_is_told_how_it_is_written_now():
-    given = {"settings": {"a": 1}, "kinds": {"a": "count"}}
-    with pytest.raises(UserError, match="has the key 'kinds', which is no longer read; write JSON Schemas, as in"):
-        declarations.things_of("ATTACK", lambda *_: None, "x.py", "x", given)
-
-
 def test_of_a_setting_without_a_schema_the_default_says_what_it_may_hold():
     _, found = settings_of("x.py", {"settings": {"threshold": 0.9, "names": [], "any": None, "on": True, "of": "a"}})
     assert {name: schema.get("type") for name, schema in found.items()} == {

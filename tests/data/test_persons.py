@@ -1,3 +1,5 @@
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.data import load
 from dp_leakage.data.persons import effective, likely_persons, numbered_files, owners
 from dp_leakage.data.profile import profile, several_per_person
+from dp_leakage.data.sources import images
 from dp_leakage.data.splits import split_persons
 
 N = 400
@@ -94,11 +97,40 @@ def test_a_table_says_whose_each_record_is(tmp_path, ending):
 
 @pytest.mark.parametrize(
     ("values", "words"),
-    [(["a", None, "b"], "record 1 names no person"), (["a", "a", "a"], "names only one person, 'a'")],
+    [
+        (["a", None, "b"], "record 1 names no person"),
+        (["a", "a", "a"], "names only one person, 'a'"),
+        *((["a", missing, "b"], "record 1 names no person") for missing in ("NA", " ? ", "null", "None", "n/a", pd.NA)),
+        ([{"a": 1}, "b", "c"], "values of type dict"),
+        ([date(2024, 5, 1), date(2024, 5, 2)], "values of type date"),
+    ],
 )
 def test_a_column_that_names_no_persons_is_refused(values, words):
     with pytest.raises(UserError, match=words):
         owners(np.array(values, dtype=object), "t.csv")
+
+
+def test_times_are_no_persons():
+    with pytest.raises(UserError, match="holds dates or times"):
+        owners(np.array(["2024-05-01", "2024-05-02"], "datetime64[D]"), "t.csv")
+
+
+def test_names_that_differ_in_blanks_or_case_are_told(tmp_path):
+    file = tmp_path / "t.csv"
+    _frame(patient=[("P1", "p1", " p1", "q")[v % 4] for v in range(N)]).to_csv(file, index=False)
+    raw = load({"source": "csv", "path": str(file), "label": "y", "person": "patient"}, tmp_path)
+    assert len(raw.people) == 4
+    assert "3 names differ in blanks or case alone" in raw.notes[0]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["((a+)+)+$", "(" * 2000 + "a" + ")" * 2000, "(a{99999999999999999999})"],
+)
+def test_a_pattern_that_cannot_be_used_is_refused_in_one_sentence_and_in_time(tmp_path, pattern, monkeypatch):
+    monkeypatch.setattr(images, "MATCHING", 0.5)
+    with pytest.raises(UserError, match="person: "):
+        images._owners(["ill/" + "a" * 40 + "!.png"] * 2, pattern, tmp_path)
 
 
 @given(st.lists(st.integers(0, 30), min_size=40, max_size=200), st.integers(0, 2**32))

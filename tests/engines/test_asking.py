@@ -52,6 +52,15 @@ def test_the_answers_are_those_of_the_engine():
         assert ours.dtype == getattr(there, name).dtype
 
 
+def test_a_model_whose_answers_depend_on_the_batch_is_refused(tmp_path):
+    how = onnx_of(
+        tmp_path / "m.onnx",
+        lambda h: [h.make_node("ReduceMean", ["x"], ["m"], axes=[0]), h.make_node("Sub", ["x", "m"], ["z"])],
+    )
+    with pytest.raises(UserError, match="its answer for one record depends on the other records of its batch"):
+        asked("onnx", how, DATA, [ROWS], [1])
+
+
 def test_a_model_that_answers_differently_each_time_is_refused(tmp_path):
     how = onnx_of(
         tmp_path / "m.onnx",

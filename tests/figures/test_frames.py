@@ -1,5 +1,7 @@
 """From metrics to the rows of a figure."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from dp_leakage.figures.bounds import bound_notes
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes, claimed_neighbors, claimed_relations, remarks
+from dp_leakage.figures.numbers import cell_budget
 from dp_leakage.figures.published import KEYS
 from dp_leakage.metrics.rows import completed
 from dp_leakage.metrics.spent import spent, spent_alike
@@ -89,6 +92,16 @@ def test_rows_are_ordered_by_model_series_and_budget_whatever_their_order_was(qu
     assert mlp.loc[mlp["accountant"] == "rdp", "epsilon"].is_monotonic_increasing
 
 
+def test_what_a_cell_is_keeps_its_words_through_a_figures_csv(quick: pd.DataFrame, tmp_path: Path) -> None:
+    private = quick[quick["accountant"] == "rdp"].assign(sampler="wor", partition="random", most=2)
+    rows = metric_rows(chosen(private, {}), "accuracy_loss")
+    drawn_numbers(rows, None).to_csv(tmp_path / "figure.csv", index=False)
+    read = pd.read_csv(tmp_path / "figure.csv")
+    assert set(claimed_relations(read)) == {"replace_one"}
+    for row in read.itertuples():
+        assert cell_budget(row) == f"{row.epsilon:g}, random, most 2"
+
+
 def spent_row(defense: str, value: float, accounted_by: str, neighbors: str, **more: object) -> dict:
     cell = {"dataset": "d", "model": "m", "defense": defense, "metric": "epsilon_spent", "repeat": "all"}
     said = {"accounted_by": accounted_by, "neighbors": neighbors, "valid": True, **more}
@@ -167,7 +180,7 @@ def claiming(accountant: str, unit: str = "example", block: str = "", sampler: s
     [
         (claiming("rdp"), "add_remove"),
         (claiming("rdp", sampler="wor"), "replace_one"),
-        (claiming("pld", unit="class"), "replace_one"),
+        (claiming("pld", unit="class", sampler="class_poisson"), "replace_one"),
         (claiming("vmf_rdp", block="row"), "replace_one"),
         (claiming("vmf_rdp", block="sum"), "add_remove"),
         (claiming("vmf_rdp", unit="batch"), "add_remove"),

@@ -514,6 +514,17 @@ def test_the_undefended_models_name_the_planted_records_and_the_others_lie_on_ch
     assert often["outside"] == pytest.approx(0.07, abs=0.04)
 
 
+@pytest.mark.parametrize(
+    ("budgets", "shown"), [(1, [0.5]), (2, [0.5, 100]), (3, [0.5, 2, 100]), (9, [0.5, 1, 2, 10, 100])]
+)
+def test_of_a_defense_at_many_budgets_the_smallest_the_largest_and_some_between_are_drawn(tossed, budgets, shown):
+    private = tossed[tossed["defense"] != "none"]
+    many = [private.assign(epsilon=epsilon, defense=f"dp-{epsilon}") for epsilon in (0.5, 1, 2, 10, 100)]
+    frame = pd.concat([tossed[tossed["defense"] == "none"], *many])
+    _, rows = draw("vulnerability", frame, {"attack": "lira", "budgets": budgets})
+    assert set(rows["defense"]) == {"none", *(f"dp-{epsilon}" for epsilon in shown)}
+
+
 def test_people_are_called_people_where_each_has_several_records(tossed: pd.DataFrame) -> None:
     settings = {"attack": "lira"}
     of_people = tossed.assign(of_records=[np.zeros(2)] * len(tossed))

@@ -189,9 +189,9 @@ def asked(words: str) -> str | None:
     return said(lambda: privacy(words.split()))
 
 
-def made(folder: Path, **options: str) -> str | None:
-    """What `make new-study` complains of."""
-    done = make(folder, "new-study", **options)
+def made(folder: Path, target: str = "new-study", **options: str) -> str | None:
+    """What a command of the Makefile complains of."""
+    done = make(folder, target, **options)
     lines = [line for line in done.stderr.splitlines() if not line.startswith("make: ")]
     return "\n".join(lines) if done.returncode else None
 

@@ -204,6 +204,13 @@ def trained_file(content: bytes, name: str = "t.npz") -> Input:
     return run
 
 
+def kept(folder: Path, name: str, data: bytes) -> str | None:
+    """What an audit says whose verdict would go over a file of the user's, which it leaves as it is."""
+    (folder / name).write_bytes(data)
+    text = trained(folder, f"--verdict={name}")
+    return text if (folder / name).read_bytes() == data else None
+
+
 def shared(folder: Path, *words: str) -> str | None:
     return inside(folder, lambda: share.main(list(words)))
 
@@ -694,17 +701,36 @@ MUST: dict[str, Input] = {
     "training/data no records": trained_on(x=np.zeros((0, 2)), y=np.zeros(0)),
     "training/one class": trained_on(x=np.random.rand(100, 2), y=np.zeros(100)),
     "training/data without features": trained_on(x=np.zeros((100, 0)), y=np.arange(100) % 2),
+    **{f"training/verdict over {name}": (lambda name, data: lambda f: kept(f, name, data))(name, data) for name, data in {
+        "a program": b"def train(x, y, seed):\n", "an empty file": b"", "data": b"\x93NUMPY\0", "more than a verdict": b"error\nof mine\n"}.items()},
+    "training/verdict is a folder": lambda f: ((f / "v").mkdir(), trained(f, "--verdict=v"))[-1],
+    "training/verdict below a file": lambda f: ((f / "v").write_text("x"), trained(f, "--verdict=v/w"))[-1],
+    # ------------------------------------------------------------------ variables of make
+    **{f"make/{target} {' '.join(f'{name}={value}' for name, value in words.items())}": (
+        lambda target, words: lambda f: given.made(f, target, **words))(target, words) for target, words in (
+        ("share", {"STUDY": "results", "TO": "shared", "UNDEFENDED": "no"}),
+        ("share", {"STUDY": "results", "TO": "shared", "UNDEFENDED": "Yes"}),
+        ("audit-training", {"TRAIN": "a:b", "EPSILON": "1", "BEYOND_REACH": "no"}),
+        ("audit-training", {"TRAIN": "a:b", "EPSLION": "1"}),
+        ("new-study", {"NAME": "a", "DATA": "d.csv", "PERSN": "patient"}),
+        ("new-study", {"NAME": "a", "DATA": "d.csv", "name": "b"}),
+        ("new-study", {"NAME": "a", "DATA": "d.csv", "GIVEN": "DATA"}),
+        ("new-study", {"NAME": "a", "DATA": "d.csv", "SEED": "$(shell touch ran)5"}),
+        ("audit-model", {"NAME": "a", "OUTPUTS": "d.csv", "REFRENCES": "b"}),
+        ("release", {"STUDY": "quickstart", "MODEL": "20"}),
+        ("release", {"STUDY": "quickstart", "KEEP": "1"}),
+    )},
     # ------------------------------------------------------------------ results to share
-    "share/nothing there": lambda f: shared(f, "results", "shared"),
-    "share/results is a file": lambda f: ((f / "results").write_text("x"), shared(f, "results", "shared"))[-1],
-    "share/to a file": lambda f: (results(f), (f / "shared").write_text("x"), shared(f, "results", "shared"))[-1],
-    "share/below a file": lambda f: (results(f), (f / "g").write_text("x"), shared(f, "results", "g/shared"))[-1],
-    "share/to a loop": lambda f: (results(f), (f / "shared").symlink_to("shared"), shared(f, "results", "shared"))[-1],
-    "share/into itself": lambda f: (results(f), shared(f, "results", "results"))[-1],
-    "share/below itself": lambda f: (results(f), shared(f, "results", "results/shared"))[-1],
-    "share/null": lambda f: (results(f), shared(f, "results", "a\0b"))[-1],
-    "share/a model that is none": lambda f: (results(f), (f / "results" / "target.safetensors").write_bytes(b"x"), shared(f, "results", "shared"))[-1],
-    "share/metrics that are none": lambda f: (results(f), (f / "results" / "metrics.parquet").write_bytes(b""), shared(f, "results", "shared"))[-1],
+    "share/nothing there": lambda f: shared(f, "./results", "shared"),
+    "share/results is a file": lambda f: ((f / "results").write_text("x"), shared(f, "./results", "shared"))[-1],
+    "share/to a file": lambda f: (results(f), (f / "shared").write_text("x"), shared(f, "./results", "shared"))[-1],
+    "share/below a file": lambda f: (results(f), (f / "g").write_text("x"), shared(f, "./results", "g/shared"))[-1],
+    "share/to a loop": lambda f: (results(f), (f / "shared").symlink_to("shared"), shared(f, "./results", "shared"))[-1],
+    "share/into itself": lambda f: (results(f), shared(f, "./results", "results"))[-1],
+    "share/below itself": lambda f: (results(f), shared(f, "./results", "results/shared"))[-1],
+    "share/null": lambda f: (results(f), shared(f, "./results", "a\0b"))[-1],
+    "share/a model that is none": lambda f: (results(f), (f / "results" / "target.safetensors").write_bytes(b"x"), shared(f, "./results", "shared"))[-1],
+    "share/metrics that are none": lambda f: (results(f), (f / "results" / "metrics.parquet").write_bytes(b""), shared(f, "./results", "shared"))[-1],
     # ------------------------------------------------------------------ the privacy command
     **{f"privacy/{words}": (lambda words: lambda f: given.asked(words))(words) for words in (
         "nonsense", "sigma", "sigma --epsilon", "sigma --epsilon 1 --epsilon", "--version", "sigma --epsilon 1 --epochs 1 --batch-size 1 --dataset-size 1 extra",
@@ -724,7 +750,7 @@ MUST: dict[str, Input] = {
         "epsilon --noise-multiplier 1e-9 --epochs 10 --batch-size 10 --dataset-size 100",
         "epsilon --kappa 1 --epochs 10 --batch-size 10 --dataset-size 100",
         "risk --kappa 1 --blocks 0x10 --epochs 10 --batch-size 10 --dataset-size 100",
-        "risk --noise-multiplier 1 --sampler cyclic --neighbours sideways --epochs 10 --batch-size 10 --dataset-size 100",
+        "risk --noise-multiplier 1 --sampler cyclic --neighbors sideways --epochs 10 --batch-size 10 --dataset-size 100",
         "select --noise-multiplier 1 --mean 0 --epochs 10 --batch-size 10 --dataset-size 100",
         "select --noise-multiplier 1 --mean 10 --grid 0 --epochs 10 --batch-size 10 --dataset-size 100",
         "select --noise-multiplier 1 --mean 10 --grid -5 --epochs 10 --batch-size 10 --dataset-size 100",
@@ -737,7 +763,7 @@ MUST: dict[str, Input] = {
 MAY: dict[str, Input] = {
     "csv/numbers in arabic": content(csv_text(a=[f"٣{i}" for i in range(300)]).encode()),
     "share/figure that is none": lambda f: (
-        results(f), (f / "results" / "figures" / "a.png").write_bytes(b"csv=" + b"0" * 64), shared(f, "results", "shared"))[-1],
+        results(f), (f / "results" / "figures" / "a.png").write_bytes(b"csv=" + b"0" * 64), shared(f, "./results", "shared"))[-1],
     "csv/nul bytes": content(csv_text(a="x\0y").encode()),
     "study/components more than features": dataset(projection={"components": 65}),
     "file/study crlf": lambda f: given.study(f, TEXT.replace("\n", "\r\n")),

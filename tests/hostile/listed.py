@@ -309,7 +309,7 @@ MUST = {
     # ------------------------------------------------------------------ the privacy command
     **{f"privacy/{words}": asked(words) for words in (
         "", "sigma --epsilon 1 --batch-size 10 --dataset-size 100",
-        "sigma --epsilon 1 --sampler wor --neighbours zero_out --epochs 10 --batch-size 10 --dataset-size 100",
+        "sigma --epsilon 1 --sampler wor --neighbors zero_out --epochs 10 --batch-size 10 --dataset-size 100",
         "epsilon --kappa 0 --blocks 10 --epochs 10 --batch-size 10 --dataset-size 100",
         "epsilon --kappa 1e300 --blocks 10 --epochs 10 --batch-size 10 --dataset-size 100",
         "epsilon --noise-multiplier 1e300 --epochs 10 --batch-size 10 --dataset-size 100",

@@ -9,6 +9,8 @@ from pathlib import Path
 import given
 import numpy as np
 
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 from dp_leakage.provenance import files
 from dp_leakage.provenance.files import write_arrays, write_table, write_tensors
 from dp_leakage.results import read_cell
@@ -28,8 +30,7 @@ MADE = {
         "defense": "none",
         "seed": 77,
     },
-    "noise_multiplier": 1.0,
-    "kappa": None,
+    "training": Training(Mechanism("poisson", noise_multiplier=1.0), 1, 10, N // 2).settings,
 }
 INSIDE = np.arange(N) < N // 2
 DATA = {
@@ -294,9 +295,9 @@ ALL = LISTED | {
     "results/activation": told("settings", "architecture", value={"name": "mlp", "activation": {"name": "pwn"}}),
     "results/dropout": told("settings", "dropout", value="x"),
     "results/mechanism_list": told("settings", "mechanism", value=[]),
-    "results/noise_module": told("settings", "mechanism", "noise", value="pwn"),
-    "results/bound_module": told("settings", "mechanism", "bound", value="os"),
-    "results/sampler": told("settings", "mechanism", "sampler", value="zzz"),
-    "results/clip_norm": told("settings", "mechanism", "clip_norm", value=float("nan")),
-    "results/sigma": told("noise_multiplier", value="x"),
+    "results/noise_module": told("training", "mechanism", "noise", value="pwn"),
+    "results/bound_module": told("training", "mechanism", "bound", value="os"),
+    "results/sampler": told("training", "mechanism", "sampler", value="zzz"),
+    "results/clip_norm": told("training", "mechanism", "clip_norm", value=float("nan")),
+    "results/sigma": told("training", "mechanism", "noise_multiplier", value="x"),
 }  # fmt: skip

@@ -160,11 +160,23 @@ def test_the_layouts_that_the_simulation_draws_are_spread_as_those_of_whole_tabl
 
 
 @pytest.mark.parametrize("repeats", [2, 3])
-def test_crossed_intervals_over_two_or_three_repeats_are_not_too_narrow(repeats):
-    """At most .99 where both kinds of chance are equal, at least .93; 1,000 draws, false alarm below 1 in 1,000."""
+def test_crossed_intervals_over_two_or_three_repeats_hold_the_truth_of_these_models(repeats):
+    """At least .93 for each of seven shares; 1,000 draws, false alarm below 1 in 100."""
     rng = np.random.default_rng(repeats)
     found = [covered_mean(rng, repeats, 100, shares, "normal", 1000) for shares in SHARES]
     assert min(found) >= 0.93
+
+
+@pytest.mark.parametrize("repeats", [2, 3])
+def test_intervals_over_two_or_three_repeats_are_no_wider_than_what_their_records_can_show(repeats):
+    """Student's t from so few repeats is of no use: an interval for any training was 4 to 14 times as wide."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        values = (rng.random((repeats, 200)) < rng.uniform(0.5, 0.9, (repeats, 1))).astype(float)
+        found = crossed(influences_of_mean(values), (0.0, 1.0))
+        assert found.high - found.low < 2.2 * Z * np.sqrt(0.25 / 200 / repeats)
+        of_records = mean_of_fractions(values.mean(axis=0))
+        assert over_repeats(of_records, values.mean(axis=1)) == of_records
 
 
 @pytest.mark.parametrize("repeats", [1, 4, 16])

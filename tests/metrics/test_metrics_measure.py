@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from dp_leakage.metrics import measure_attribute, measure_membership, measure_strongest, measure_training
 from dp_leakage.metrics.attribute import value_advantage
 from dp_leakage.metrics.intervals import difference, wilson
+from dp_leakage.metrics.majority import constant_answers, guessing
 from dp_leakage.metrics.rows import MEASURED, NUMBERS, qualifiers, tidy, words_of
 
 
@@ -198,6 +199,20 @@ def test_accuracy_loss_is_relative_to_the_mean_baseline_accuracy():
     rows = table(measure_training(history(0.4, 0.3), history(0.5, 0.7), n_train=1000, n_test=500))
     assert rows.loc[("accuracy_loss", "", "0"), "value"] == pytest.approx(1 - 0.4 / 0.6)
     assert rows.loc[("accuracy_loss", "", "all"), "value"] == pytest.approx(1 - 0.35 / 0.6)
+
+
+def test_what_guessing_reaches_stands_beside_the_accuracy_and_its_loss():
+    rows = table(measure_training(history(0.4, 0.3), history(0.5, 0.7), n_train=1000, n_test=500, guessing=0.3))
+    assert rows.loc[("guessing_accuracy", "", "all"), "value"] == 0.3
+    assert rows.loc[("guessing_loss", "", "all"), "value"] == pytest.approx(1 - 0.3 / 0.6)
+
+
+def test_guessing_names_the_most_frequent_class_or_any_by_chance():
+    trained, tested = np.array([0] * 98 + [1] * 2), np.array([0] * 49 + [1])
+    assert guessing(trained, tested) == 0.98
+    assert constant_answers(trained, tested).sum() == 49
+    assert guessing(np.array([0, 0, 1]), np.array([1, 1, 1, 0])) == 0.5
+    assert constant_answers(np.array([0, 0, 1]), np.array([1, 1, 1, 0])) is None
 
 
 def test_a_baseline_loses_exactly_nothing_against_itself():

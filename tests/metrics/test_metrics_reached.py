@@ -9,10 +9,11 @@ from scipy.special import ndtr, ndtri
 from sklearn.metrics import roc_curve
 
 from dp_leakage.metrics import measure_membership, measure_strongest
+from dp_leakage.metrics.intervals import crossed, influences_of_mean
 from dp_leakage.metrics.reached import FOLDS, named_by_best_threshold
-from dp_leakage.metrics.roc import rate_difference
+from dp_leakage.metrics.roc import reached_advantage
 from dp_leakage.metrics.rows import words_of
-from dp_leakage.metrics.strongest import largest_quantile
+from dp_leakage.metrics.strongest import largest_quantile, of_strongest
 
 
 def drawn(rng, members, others, shift, repeats=3, shared=0.7):
@@ -23,7 +24,7 @@ def drawn(rng, members, others, shift, repeats=3, shared=0.7):
 
 
 def advantage(named, member):
-    return rate_difference(named[:, member], named[:, ~member])
+    return reached_advantage(named[:, member], named[:, ~member])
 
 
 def test_everybody_meets_the_threshold_that_scikit_learns_roc_has_as_best_on_the_other_folds():
@@ -74,16 +75,37 @@ def strongest_of(scores, member):
     return measure_strongest({name: frame_of(score, member) for name, score in scores.items()}, repeats=False)[0]
 
 
-def test_choosing_among_attacks_that_know_nothing_finds_nothing():
-    """The largest of ten measured advantages is .07 above 0 here. 0.014 is four standard errors of the mean."""
+@pytest.mark.parametrize("repeats", [1, 3, 4])
+def test_choosing_among_attacks_that_know_nothing_finds_nothing(repeats):
+    """The largest of ten measured advantages is .05 to .09 above 0 here. 0.016 is four standard errors of the mean.
+
+    With one run half of the luck was left, since the numbers as measured were taken for the truth.
+    """
     rng, found, largest = np.random.default_rng(4), [], []
     for _ in range(100):
-        scores = {str(i): drawn(rng, 200, 200, 0.0)[0] for i in range(10)}
+        scores = {str(i): drawn(rng, 200, 200, 0.0, repeats)[0] for i in range(10)}
         member = rng.permutation(np.arange(400) < 200)
         found.append(strongest_of(scores, member)["value"])
         largest.append(max(advantage(named_by_best_threshold(s, member), member).value for s in scores.values()))
-    assert abs(np.mean(found)) < 0.014
+    assert abs(np.mean(found)) < 0.016
     assert np.mean(largest) > 0.04
+
+
+@pytest.mark.parametrize(("repeats", "attacks"), [(2, 3), (4, 3), (4, 20), (16, 20)])
+def test_the_choice_among_many_attacks_is_paid_for_with_few_repeats_too(repeats, attacks):
+    """Independent attacks of mean 0, half of whose variance is the record's; with 4 repeats and 20 it was .85.
+
+    400 studies: .915 is undercut once in 1,000 runs where coverage is .95.
+    """
+    rng, held, values = np.random.default_rng(repeats), [], []
+    for _ in range(400):
+        scores = rng.normal(size=(attacks, repeats, 100)) + rng.normal(size=(attacks, 1, 100))
+        moved = [influences_of_mean(one) for one in scores]
+        found = of_strongest([crossed(one) for one in moved], moved, (-1.0, 1.0))
+        held.append(found.low <= 0 <= found.high)
+        values.append(found.value)
+    assert np.mean(held) >= 0.915
+    assert abs(np.mean(values)) < 0.25 * np.std(values)
 
 
 def test_the_strongest_attack_is_found_and_used():

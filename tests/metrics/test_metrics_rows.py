@@ -1,7 +1,5 @@
 """Rows of metrics: typed columns, those that one of the rows needs, and old files refused in a sentence."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +11,6 @@ from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import (
     MEASURED,
     QUALIFIERS,
-    check_tidy,
     completed,
     fitting,
     is_empty,
@@ -67,10 +64,3 @@ def test_words_are_those_of_the_columns() -> None:
 def test_an_unknown_qualifier_is_refused_with_the_nearest() -> None:
     with pytest.raises(UserError, match="metric 'ssim': 'layers' is no column of metrics; did you mean 'layer'"):
         row("ssim", "all", HALF, layers="conv1")
-
-
-def test_a_file_of_former_versions_is_refused_in_a_sentence_that_says_what_to_do() -> None:
-    old = pd.DataFrame({"metric": ["ssim"], "setting": ["attack=iga"]})
-    with pytest.raises(UserError, match=r"^results/metrics\.parquet was written by version 0\.2 .*snakemake STUDY`$"):
-        check_tidy(old, Path("results/metrics.parquet"))
-    check_tidy(old.drop(columns="setting"), Path("results/metrics.parquet"))

@@ -37,3 +37,13 @@ def test_references_that_were_trained_on_none_of_the_records_have_no_gap():
     like = resemblance(*models(rng, 1, 0.9, 0.7), *models(rng, 4, 0.9, 0.3, half=False))
     assert like.gap is None
     assert like.unlike().keys() == {"accuracy"}
+
+
+def test_references_that_saw_none_are_compared_on_the_records_that_the_model_did_not_see():
+    """The others' labels are noisier than the members', for all models alike."""
+    rng = np.random.default_rng(4)
+    member = np.arange(600) < 300
+    right = rng.random((5, 600)) < np.where(member, 0.9, 0.6)
+    like = resemblance(right[:1], member[None], right[1:], np.zeros((4, 600), dtype=bool))
+    assert like.unlike() == {}
+    assert like.accuracy.reference == pytest.approx(0.6, abs=0.05)

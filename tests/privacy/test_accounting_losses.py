@@ -5,6 +5,7 @@ from math import exp, inf, log, pi, sqrt
 
 import numpy as np
 import pytest
+import scipy.fft
 from asked import epsilon_spent
 from dp_accounting import NeighboringRelation, get_epsilon_gaussian
 from dp_accounting.pld import privacy_loss_distribution
@@ -32,10 +33,34 @@ def test_gaussian_steps_compose_to_a_gaussian(steps, mu):
     epsilon, delta = losses.profile(losses.gaussian(mu / sqrt(steps)), 1.0, "shown", steps)
     exact = gaussian_delta(mu, epsilon)
     assert np.all(delta >= exact)
-    assert np.all(delta <= exact * (1 + 1e-2) + 2 * losses.rounding(steps) + 1e-12)
+    assert np.all(delta <= exact * (1 + 1e-2) + 2 * losses.rounding(steps, 2**22, 4.0) + 1e-12)
     found = losses.epsilon(losses.gaussian(mu / sqrt(steps)), 1.0, "shown", steps, 1e-5)
-    assert found == pytest.approx(get_epsilon_gaussian(1 / mu, 1e-5), rel=1e-3)
+    assert found == pytest.approx(get_epsilon_gaussian(1 / mu, 1e-5), rel=1e-3 if steps < 10**7 else 3e-3)
     assert found >= get_epsilon_gaussian(1 / mu, 1e-5)
+
+
+@pytest.mark.parametrize(("steps", "mu", "delta"), [(26_607, 3.7120748427, 1.8e-12), (50_000, 1.0, 1e-12)])
+def test_what_rounding_may_hide_of_a_small_delta_is_paid_for(steps, mu, delta):
+    """With rounding of 1e-13, 26,607 steps had 32.108 for an exact 32.134."""
+    exact = get_epsilon_gaussian(1 / mu, delta)
+    assert losses.epsilon(losses.gaussian(mu / sqrt(steps)), 1.0, "shown", steps, delta) >= exact
+    run = {"epochs": steps, "batch_size": 10**9 - 1, "dataset_size": 10**9, "delta": delta}
+    sampled = epsilon_spent("pld", noise_multiplier=2 * sqrt(2 * steps) / mu, sampler="wor", **run)
+    assert exact * (1 - 1e-6) <= sampled < 1.05 * exact  # of two steps an epoch that hold nearly every record
+
+
+@pytest.mark.parametrize(("steps", "mu"), [(1, 2.0), (64, 1.0), (4096, 3.0), (100_000, 0.5)])
+def test_delta_of_a_composition_is_off_by_no_more_than_its_rounding(steps, mu):
+    """Against the same losses in extended precision, at every ε."""
+    (one,) = losses.one_step(losses.gaussian(mu / sqrt(steps)), 1.0, "shown", mu / sqrt(steps) / 16)
+    total, size = one.repeated(steps), 2**18
+    exact = scipy.fft.irfft(scipy.fft.rfft(one.masses.astype(np.longdouble), size) ** steps, size)
+    place = total.lowest - steps * one.lowest + np.arange(len(total.masses))
+    epsilons = np.linspace(0.0, 8 * mu, 50)
+    weight = np.maximum(-np.expm1(epsilons[:, None] - total.values), 0.0)
+    error = np.abs(weight @ (exact[place % size] - total.masses)).max()
+    assert error <= total.infinite - losses.TAIL
+    assert total.infinite <= 1e-12 * max(steps / 20, 1)
 
 
 @pytest.mark.parametrize("how", ["shown", "replaced"])

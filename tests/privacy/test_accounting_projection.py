@@ -5,7 +5,7 @@ from math import floor, log10
 
 import numpy as np
 import pytest
-from asked import epsilon_after, epsilon_report, epsilon_spent, noise_multiplier
+from asked import calibrated, epsilon_after, epsilon_report, epsilon_spent, noise_multiplier
 from dp_accounting import (
     GaussianDpEvent,
     NeighboringRelation,
@@ -23,7 +23,6 @@ from dp_leakage.data.projection import SENSITIVITY
 from dp_leakage.privacy.accounting.amplified import advanced_epsilon
 from dp_leakage.privacy.accounting.case import check_share
 from dp_leakage.privacy.accounting.library import gaussian_epsilon
-from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import Mechanism
 
 MNIST = {"delta": 1e-5, "batch_size": 600, "dataset_size": 60_000}

@@ -15,6 +15,7 @@ from dp_leakage.privacy.training import Training
 
 RUN = {"epochs": 7, "batch_size": 50, "dataset_size": 500}  # ten steps an epoch
 DELTA = 1e-5
+ALONE = {"batch_size": 1, "dataset_size": 1, "delta": DELTA, "neighbors": "replace_one"}  # all records in each batch
 CHOICES = 50  # random parameters in all
 SAMPLES = {6: 200_000, 35: 400_000, 48: 400_000}  # of choices whose losses are rare; others need fewer
 
@@ -155,6 +156,43 @@ def test_a_replaced_record_costs_no_less_than_opposite_gradients_show():
         shown = np.maximum(-np.expm1(epsilon - loss), 0.0)
         assert shown.mean() - 4 * shown.std() / math.sqrt(len(loss)) <= found
     assert np.all(delta <= 2 * allocation.profile(sigma, steps, 1)[1][0])
+
+
+@pytest.mark.parametrize(
+    ("sigma", "steps", "epochs", "delta"), [(2.0, 6, 770, DELTA), (1.64, 4, 500, DELTA), (0.9, 3, 40, 1e-9)]
+)
+def test_a_replaced_record_costs_no_less_than_the_sum_of_all_steps_shows(sigma, steps, epochs, delta):
+    """Two records with opposite gradients move it by 2 an epoch, under noise of σ√t."""
+    shown = epsilon_spent(
+        "gdp", noise_multiplier=sigma * math.sqrt(steps), **ALONE | {"epochs": epochs, "delta": delta}
+    )
+    run = {"epochs": epochs, "batch_size": 10, "dataset_size": 10 * steps, "delta": delta, "neighbors": "replace_one"}
+    found = epsilon_spent("pld", noise_multiplier=sigma, sampler="balls_in_bins", **run)
+    assert shown <= found < 1.3 * shown
+    at, deltas = allocation.profile(sigma, steps, epochs, replaced=True)
+    assert np.all((deltas >= 0) & (deltas <= 1))
+    assert np.interp(shown * (1 - 1e-9), at, deltas, right=0.0) >= delta
+
+
+@pytest.mark.parametrize(("sigma", "steps"), [(0.7, 2), (1.0, 30), (3.0, 300)])
+def test_a_replacement_costs_no_more_than_a_removal_and_an_addition(sigma, steps):
+    """P ≤ e^a Q + δ of the removal at a, and Q ≤ e^(ε − a) P' + δ of the addition at ε − a, for any a in [0, ε]."""
+    epoch = allocation.one_epoch(1 / sigma, steps, 16)
+    removed, added = allocation.of_presence(epoch)
+    (replaced,) = allocation.of_replacement(epoch)
+    assert replaced.masses.sum() + replaced.infinite == pytest.approx(1, abs=1e-13)
+    for epsilon in np.linspace(0.0, 1.9, 8) * removed.epsilon(1e-9):
+        first = np.linspace(0.0, epsilon, 200)
+        both = removed.delta(first) + np.exp(first) * added.delta(epsilon - first)
+        assert replaced.delta(np.array([epsilon]))[0] <= both.min() * (1 + 1e-9) + 1e-15
+
+
+def test_a_replacement_in_one_step_is_a_gaussian_twice_as_far_apart():
+    (found,) = allocation.of_replacement(allocation.one_epoch(0.7, 1, 64))
+    epsilons = np.linspace(0.0, 6.0, 13)
+    exact = norm.cdf(0.7 - epsilons / 1.4) - np.exp(epsilons) * norm.cdf(-0.7 - epsilons / 1.4)
+    assert np.all(found.delta(epsilons) >= exact)
+    assert found.delta(epsilons) == pytest.approx(exact, rel=5e-3, abs=1e-12)
 
 
 @pytest.mark.parametrize("unit", ["example", "batch"])

@@ -1,10 +1,9 @@
 """From a cell's settings to its noise and back to ε, for every accountant under every sampler that it supports."""
 
 import pytest
-from asked import epsilon_after, epsilon_spent
+from asked import calibrated, epsilon_after, epsilon_spent
 
 from dp_leakage.privacy.accounting import ACCOUNTANTS
-from dp_leakage.privacy.calibration import calibrated
 
 SCHEDULE = {"epochs": 5, "batch_size": 50, "dataset_size": 500}
 PAIRS = [(name, sampler) for name, accountant in ACCOUNTANTS.items() for sampler in accountant.samplers]

@@ -28,7 +28,7 @@ def test_clipping_leaves_short_gradients_alone_and_never_lengthens(length, clip_
 def test_normalizing_brings_every_gradient_to_the_bound_but_not_what_float32_sees_only_in_part():
     norms = torch.tensor([1e-6, 0.5, 3.0, 1e10, 0.0])
     scaled = bound_scales(norms, 2.0, "normalize") * norms
-    torch.testing.assert_close(scaled, torch.tensor([2.0, 2.0, 2.0, 2.0, 0.0]), rtol=1e-5, atol=0)
+    torch.testing.assert_close(scaled, torch.tensor([2.0, 2.0, 2.0, 2.0, 0.0]), rtol=1e-4, atol=0)
     assert bound_scales(torch.tensor([1e-20]), 2.0, "normalize") * 1e-20 < 1e-7
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from asked import epsilon_report, epsilon_spent
+from asked import calibrated, epsilon_report, epsilon_spent
 from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
@@ -17,7 +17,6 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy import correlated
 from dp_leakage.privacy.accounting.curve import proven_curve
-from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.defenses import expanded
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import MECHANISMS

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from asked import calibrated
 from scipy.stats import norm
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting.curve import noise_for, proven_curve
-from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.defenses import expanded
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.target import Target

@@ -20,5 +20,7 @@ def test_only_trainings_with_other_versions_are_told():
     assert told == {"torch": "2.13 (2.11 in 1, 2.12 in 1 of 3 target trainings)", "numpy": "2.4"}
 
 
-def test_a_package_that_a_training_lacked_is_told():
-    assert of_page_and_trainings({"opacus": "1.5"}, [{}]) == {"opacus": "1.5 (none in 1 of 1 target trainings)"}
+def test_a_package_that_some_trainings_alone_used_is_told():
+    assert of_page_and_trainings({"torch": "2.13"}, [{"opacus": "1.5"}, {}]) == {"torch": "2.13", "opacus": "1.5"}
+    assert "opacus" not in versions()
+    assert "opacus" in versions("opacus")

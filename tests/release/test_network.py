@@ -14,9 +14,11 @@ from safetensors.torch import load_file
 from dp_leakage.engines.onnx import outputs_of
 from dp_leakage.models.architectures import build
 from dp_leakage.models.layers import initial_parameters, module
-from dp_leakage.release.folder import MODEL, PRIVACY, WEIGHTS, verify
+from dp_leakage.release.folder import MODEL, PRIVACY, WEIGHTS
 from dp_leakage.release.make import release
-from dp_leakage.release.network import check_onnx, onnx_of
+from dp_leakage.release.network import check_onnx, columns_told, onnx_of
+from dp_leakage.release.plan import GAPS
+from dp_leakage.release.verify import verify
 
 
 def asked(folder, given):
@@ -107,11 +109,28 @@ def test_a_table_with_texts_and_gaps_goes_in_column_by_column(own, projection, m
     agree(asked(folder, given), by_torch(plan, folder))
     told = json.loads((folder / PRIVACY).read_text())
     assert [column["kind"] for column in told["model"]["columns"]] == ["number", "number", "text", "text", "text"]
-    assert any("missing value of the column 'age'" in said for said in told["outside"])
+    assert GAPS in told["outside"]
     tells_no(folder, own.folder, "my.csv", 987654321, plan.grid[0]["seed"], plan.grid[0]["subset"]["coins"])
     row = pasted(folder, monkeypatch)["row"]
     assert list(row) == ["age", "record", "color", "probability", "one"]
     assert (row["record"], row["color"], row["one"]) == (0.0, plan.raw.columns[2].fill, "same")
+
+
+@pytest.mark.parametrize("gaps", [0, 1])
+def test_what_lies_outside_is_the_same_whether_one_record_has_a_gap_or_none(own, gaps):
+    frame = table().dropna()[["age", "record", "label"]]
+    frame.iloc[:gaps, 0] = np.nan
+    frame.to_csv(own.folder / "my.csv", index=False)
+    source = {"path": "my.csv", "label": "label", "missing": "impute"}
+    plan = own.study(source, {"pool": 100, "target_nonmembers": 100})
+    assert (columns_told(plan.raw)[0]["missing_as"] is None) == (gaps == 0)
+    assert [sentence for sentence in plan.outside if "missing" in sentence] == [GAPS]
+
+
+def test_a_table_that_is_refused_with_gaps_has_none_to_speak_of(own):
+    table().dropna()[["age", "record", "label"]].to_csv(own.folder / "my.csv", index=False)
+    plan = own.study({"path": "my.csv", "label": "label"}, {"pool": 100, "target_nonmembers": 100})
+    assert GAPS not in plan.outside
 
 
 def test_persons_that_the_data_name_and_sensitive_columns_are_told_by_the_columns_own_names(own):

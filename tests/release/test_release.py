@@ -33,13 +33,13 @@ from dp_leakage.release.folder import (
     WEIGHTS,
     WHOLE,
     released_before,
-    verify,
     working_folder,
     write_release,
 )
 from dp_leakage.release.make import release
 from dp_leakage.release.sheet import page, sections
 from dp_leakage.release.statement import check_statement, recomputed, spent_in_words
+from dp_leakage.release.verify import verify
 from dp_leakage.study.steps import prepare_settings, project_settings
 from dp_leakage.training.released import Release
 from dp_leakage.training.settings import TrainingSettings
@@ -72,7 +72,7 @@ def test_its_noise_is_solved_for_all_records_of_the_pool(plan, made):
 
 
 def test_the_noise_that_trains_is_the_noise_that_is_stated(plan, made):
-    assert json.loads((made / PRIVACY).read_text())["mechanism"]["noise_multiplier"] == plan.mechanism.sigma
+    assert json.loads((made / PRIVACY).read_text())["mechanism"]["noise_multiplier"] == plan.training.mechanism.sigma
 
 
 def test_the_card_says_how_often_it_is_right_if_records_are_independent_and_how_often_a_guess_is(plan, made):
@@ -109,7 +109,7 @@ def test_the_sheet_bounds_both_games_and_says_which_scale_it_is_of(plan, made):
     told = json.loads((made / PRIVACY).read_text())
     proven = told["advantage_at_most"]
     run = (told["mechanism"]["epochs"], told["mechanism"]["batch_size"], told["mechanism"]["records"])
-    replaced = proven_curve(Training(plan.mechanism, *run), "replace_one").advantage
+    replaced = proven_curve(Training(plan.training.mechanism, *run), "replace_one").advantage
     assert proven < replaced <= 2 * proven
     limits = [float(limit) for limit in re.findall(r"above (\d\.\d+)\.", (made / SHEET).read_text())]
     assert limits == pytest.approx([proven, min(2 * proven, 1)], abs=1e-3)
@@ -142,7 +142,8 @@ def test_no_limit_of_the_sheet_is_rounded_to_the_better_side(between):
 def test_no_sentence_says_less_than_what_was_spent(between, monkeypatch):
     assert spent_in_words(between) == "ε = 1.235 at δ = 1e-05"
     monkeypatch.setattr(statement, "recomputed", lambda told, deltas: [1.23441] * len(deltas))
-    told = between | {"selection": None}
+    monkeypatch.setattr(statement, "proven", lambda told: {})
+    told = between | {"selection": None, "measured": {"attacks_run": []}}
     assert [said.split(" at ")[0] for said in check_statement(told, "x")] == ["ε = 1.235"] * len(told["epsilon"])
 
 
@@ -168,7 +169,7 @@ def test_weights_are_those_of_the_architecture(plan, made):
 
 def _short(plan):
     (settings,) = plan.grid
-    return plan.layers(settings), *plan.records, TrainingSettings(**settings["training"]), plan.mechanism
+    return plan.layers(settings), *plan.records, TrainingSettings(**settings["training"]), plan.training.mechanism
 
 
 def test_two_releases_are_two_models(plan, made, tmp_path):
@@ -283,6 +284,30 @@ def restated(folder, change):
         ),
         (lambda told: told.update(unit="one person"), "key 'mechanism' lacks the key 'persons'"),
         (lambda told: told.pop("mechanism"), "key 'mechanism' is None; valid is a mapping"),
+        (
+            lambda told: told["mechanism"].update(bound="none"),
+            "key 'mechanism.bound' is 'none'; valid: clip, normalize",
+        ),
+        (lambda told: told["mechanism"].update(clip_norm=1e9), "key 'mechanism.clip_norm' is 1000000000.0; valid is"),
+        (lambda told: told.update(advantage_at_most=0.01), "advantage_at_most must be 0.9"),
+        (lambda told: told.update(advantage_at_most=True), "advantage_at_most must be 0.9"),
+        (lambda told: told.update(advantage_at_most=10**400), "advantage_at_most must be 0.9"),
+        (lambda told: told.update(trade_off=[]), r"trade_off must be \[.*; got \[\]"),
+        (lambda told: told["trade_off"][4].update(tpr_at_most=0.02), "trade_off must be"),
+        (lambda told: told.update(mu=0.1), "mu must be"),
+        (lambda told: told.update(mu=None), "mu must be"),
+        (lambda told: told.update(regret_of_mu=0.0), "regret_of_mu must be"),
+        (lambda told: told.pop("precision_at_fpr_0.001"), "precision_at_fpr_0.001 must be"),
+        (
+            lambda told: told.update(outside=[]),
+            "key 'outside' must hold the sentence .Whoever is in the data as more than one",
+        ),
+        (lambda told: told.update(outside=told["outside"][:-1]), "key 'outside' must hold"),
+        (lambda told: told.update(outside=None), "key 'outside' must hold"),
+        (lambda told: told.pop("model"), "keys 'model' and 'measured' must be as a release writes them"),
+        (lambda told: told.update(measured=7), "keys 'model' and 'measured' must be as a release writes them"),
+        (lambda told: told["declared"].update(question="Is it safe?"), "must say what privacy.json says"),
+        (lambda told: told.update(declared=7), "must be as a release writes it"),
     ],
 )
 def test_a_statement_that_does_not_hold_is_refused_even_if_its_hash_is_right(copy, change, sentence):
@@ -303,8 +328,9 @@ def test_a_statement_that_does_not_hold_is_refused_even_if_its_hash_is_right(cop
     ],
 )
 def test_a_release_that_has_expired_is_whole_and_verify_says_that_it_has(copy, made, declared, sentence):
-    restated(copy, lambda told: told.update(declared=declared))
+    restated(copy, lambda told: told.update(declared=declared, made_by="dp-leakage 0.2.0.dev"))
     said = [line for line in verify(copy) if line not in verify(made)]
+    assert said.pop(0).startswith("MODEL_CARD.md and sheet.html were not compared with privacy.json")
     assert (said == []) if sentence is None else (len(said) == 1 and said[0].startswith(sentence))
 
 
@@ -484,15 +510,6 @@ def test_earlier_releases_of_the_study_are_named_with_what_they_spent_whatever_t
     assert released_before(tmp_path / "none" / "released-again", "quickstart") == []
 
 
-def test_a_release_that_does_not_say_its_study_is_known_by_its_folder_and_still_verified(made, tmp_path):
-    for name in ("mine-mlp-a", "mine2-mlp"):
-        shutil.copytree(made, tmp_path / name)
-        restated(tmp_path / name, lambda told: told.pop("study"))
-    (sentence,) = released_before(tmp_path / "released", "mine")
-    assert sentence.startswith(f"{tmp_path / 'mine-mlp-a'} is of study mine too, with ε = ")
-    assert verify(tmp_path / "mine-mlp-a") == verify(made)
-
-
 def test_the_command_names_earlier_releases_before_it_reads_the_records(made, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(REPO)
 
@@ -506,6 +523,31 @@ def test_the_command_names_earlier_releases_before_it_reads_the_records(made, tm
         said = capsys.readouterr()
         assert said.err == "error: no further\n"
         assert said.out.startswith(f"{tmp_path / 'released'} is of study quickstart too, with ε = ")
+        assert re.search(
+            "^The (study has no report|report (recommends|does not recommend) this setting)", said.out, re.M
+        )
+
+
+def test_a_folder_of_the_users_beside_a_release_is_not_taken_for_an_unfinished_one(copy, tmp_path):
+    for folder in (copy, tmp_path / "new"):
+        working_folder(folder).mkdir()
+        (working_folder(folder) / "thesis.tex").write_text("years of work")
+    with pytest.raises(UserError, match="exists already"):
+        folders.check_new(copy)
+    with (
+        pytest.raises(UserError, match=r"\.new\.unfinished is not a release's; rename it"),
+        folders.alone(tmp_path / "new"),
+    ):
+        pass
+    for folder in (copy, tmp_path / "new"):
+        assert (working_folder(folder) / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("name", [".", "..", "/", "", "copy/.."])
+def test_a_folder_that_is_there_is_refused_however_it_is_called(copy, monkeypatch, name):
+    monkeypatch.chdir(copy.parent)
+    with pytest.raises(UserError, match="exists already"):
+        folders.check_new(Path(name))
 
 
 def test_two_processes_do_not_make_one_release(plan, tmp_path):

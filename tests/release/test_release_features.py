@@ -14,10 +14,11 @@ from torch.nn import functional
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import module
 from dp_leakage.provenance.files import read_tensors
-from dp_leakage.release.folder import MODEL, PRIVACY, WEIGHTS, verify
+from dp_leakage.release.folder import MODEL, PRIVACY, WEIGHTS
 from dp_leakage.release.make import release
 from dp_leakage.release.network import RECORD
 from dp_leakage.release.plan import study_named
+from dp_leakage.release.verify import verify
 from dp_leakage.steps import learn_features
 from dp_leakage.study.steps.data import features_settings
 

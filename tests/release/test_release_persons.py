@@ -15,11 +15,13 @@ from safetensors.torch import load_file as load_tensors
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 from dp_leakage.release.accuracy import over_people
-from dp_leakage.release.folder import CARD, PRIVACY, SHEET, WEIGHTS, verify
+from dp_leakage.release.folder import CARD, PRIVACY, SHEET, WEIGHTS
 from dp_leakage.release.make import answers, release, scored, shares
-from dp_leakage.release.statement import enough_noise, mechanism_told
+from dp_leakage.release.statement import enough_noise, training_told
 from dp_leakage.release.twin import audited, most_shown
+from dp_leakage.release.verify import verify
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.released import GridNoise, Release
 from dp_leakage.training.settings import TrainingSettings
@@ -49,7 +51,7 @@ def visits(own):
 def begun(plan, **training):
     """The plan's training before its first epoch."""
     settings = TrainingSettings(**plan.grid[0]["training"] | training)
-    return Release(plan.layers(plan.grid[0]), *plan.records, settings, plan.mechanism, person=plan.owners)
+    return Release(plan.layers(plan.grid[0]), *plan.records, settings, plan.training.mechanism, person=plan.owners)
 
 
 def test_a_release_of_persons_states_and_verifies_what_holds_for_one_of_them(visits, tmp_path):
@@ -100,8 +102,8 @@ def test_a_study_of_persons_releases_nothing_that_hides_single_records(visits):
 @pytest.mark.parametrize("chosen", ["each_step", "first"])
 def test_at_most_so_many_records_of_a_person_are_in_a_batch(visits, chosen):
     plan = visits()
-    mechanism = replace(plan.mechanism, settings={"most": 3, "chosen": chosen})
-    one = begun(replace(plan, mechanism=mechanism), batch_size=plan.units)
+    mechanism = replace(plan.training.mechanism, settings={"most": 3, "chosen": chosen})
+    one = begun(replace(plan, training=replace(plan.training, mechanism=mechanism)), batch_size=plan.units)
     seen: dict[int, set] = {}
     for _ in range(20):
         (batches,) = one._training.draw(0)
@@ -148,11 +150,12 @@ def small(own):
     plan = own.study({"source": "digits", "person": PEOPLE}, ROLES, defense="person", projection={"row_norm": True})
     settings = plan.grid[0]
     training = settings["training"] | {"epochs": 3, "batch_size": 40, "optimizer": "sgd", "learning_rate": 0.5}
-    mechanism = Mechanism("poisson", "person", noise_multiplier=3.0, settings=plan.mechanism.settings)
-    told = enough_noise(mechanism_told(mechanism, 3, 40, len(plan.rows), 40), None, 2.0, 1e-5)
+    mechanism = Mechanism("poisson", "person", noise_multiplier=3.0, settings=plan.training.mechanism.settings)
+    private = Training(mechanism, 3, 40, 40)
+    told = enough_noise(training_told(private, len(plan.rows)), None, 2.0, 1e-5)
     grid = ({**settings, "training": training, "architecture": {"name": "softmax_regression"}},)
-    mechanism = replace(mechanism, noise_multiplier=told["noise_multiplier"])
-    return replace(plan, grid=grid, told=told, mechanism=mechanism)
+    private = replace(private, mechanism=replace(mechanism, noise_multiplier=told["noise_multiplier"]))
+    return replace(plan, grid=grid, told=told, training=private)
 
 
 def audit(plan, path, models=120):

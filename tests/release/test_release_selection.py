@@ -20,10 +20,11 @@ from scipy.stats import beta
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting.tradeoff import gaussian
-from dp_leakage.release.folder import PRIVACY, verify
+from dp_leakage.release.folder import PRIVACY
 from dp_leakage.release.make import release
 from dp_leakage.release.selection import select
 from dp_leakage.release.statement import curve_of, recomputed
+from dp_leakage.release.verify import verify
 from dp_leakage.training.released import Release
 
 CHOICE = {"mean": 10, "runs": "geometric", "score_noise": None}
@@ -73,7 +74,7 @@ def test_a_thousand_selections_of_gaussian_trainings_stay_under_the_claim_and_ab
     sigma = 1.0
     (_, fpr), (tpr, _) = rates(lambda held: {"w": torch.tensor(held + sigma * rng.normal())}, lambda w: w > 2.326)
     told = {"noise_multiplier": sigma, "sampler": "shuffle", "sampling_probability": 1.0, "steps": 1, "epochs": 1}
-    paid = curve_of({"mechanism": told, "selection": CHOICE}, None)
+    paid = curve_of({"mechanism": told, "selection": CHOICE})
     assert tpr < paid.tpr(fpr)
     assert tpr > gaussian(1 / sigma).tpr(fpr)  # so a selection that is not paid for is caught
 
@@ -132,7 +133,7 @@ def test_a_release_that_was_chosen_says_what_that_cost_and_keeps_to_its_epsilon(
 
 def test_a_choice_needs_more_noise_than_one_training(plan):
     chosen = released_plan("quickstart", f"mlp/{DP}", CHOOSE)
-    assert chosen.mechanism.sigma > plan.mechanism.sigma
+    assert chosen.training.mechanism.sigma > plan.training.mechanism.sigma
 
 
 class Killed(BaseException):
@@ -183,7 +184,7 @@ def test_the_best_score_wins_and_what_diverged_does_not():
         ({"choose": {"epochs": [1, 2]}}, "epochs cannot be chosen, since all trainings must be alike"),
         ({"choose": {"batch_size": [1]}}, "batch_size cannot be chosen"),
         ({"choose": {"widths": [1]}}, r"release.choose: .*has no setting 'widths'"),
-        ({"choose": {"learning_rate": [-1.0]}}, r"release.choose: .*learning_rate"),
+        ({"choose": {"learning_rate": [-1.0]}}, r"release\.choose\.learning_rate\.0. is -1.0"),
         ({"choose": {"learning_rate": ["fast"]}}, r"release.choose"),
         ({"choose": {"hidden": [["a"]]}}, r"release.choose: .*'hidden\.0' is 'a'"),
         ({"choose": {"hidden": [[4]]}, "roles": ["pool", "target_nonmembers"]}, r"release.score_noise is missing"),

@@ -21,6 +21,8 @@ from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.paired import right_answers
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
 from dp_leakage.metrics.rows import completed, row, tidy
+from dp_leakage.metrics.runs import by_repeat
+from dp_leakage.metrics.sources import Asked, measure_sources
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.accounting.tradeoff import TradeOff, gaussian
 from dp_leakage.report import Acceptable
@@ -79,6 +81,8 @@ class World(NamedTuple):
         of_model: the share of the variance of what is right that belongs to a model.
         by_coins: whether coins put records in and out; else the members are fixed.
         digits: to which scores are rounded, which makes ties; None: not at all.
+        apart: by how much the members' first feature, and with it half as much each score, lies above the others' if
+            members and others come from two sources; None: from one. Members are fixed then.
         copies: how many records share each score's own part, such as copies of one person.
         guessing: the accuracy of guessing.
         outside: what no ε covers.
@@ -97,6 +101,7 @@ class World(NamedTuple):
     by_coins: bool = True
     digits: int | None = None
     copies: int = 1
+    apart: float | None = None
     guessing: float = 0.1
     outside: tuple[str, ...] = ()
     aware: bool = True
@@ -157,10 +162,15 @@ def draw(world: World, rng: np.random.Generator) -> Study:
         member[:] = rng.permutation(np.arange(n) % 2 == 0)
     leaks = rng.random(n) < world.leaking
     hard = np.repeat(rng.normal(size=world.n_test // world.per_person), world.per_person)
+    x = None
+    if world.apart is not None:
+        x = rng.normal(size=(n, 3)) + world.apart * np.outer(member[0], [1, 0, 0])
     owns = {cell.key: [_own(world, rng) for _ in cell.shifts] for cell in world.cells}
+    if x is not None:
+        owns = {key: [own + 0.5 * x[:, 0] for own in of_cell] for key, of_cell in owns.items()}
     scores = {cell.key: _scores(world, cell, owns[cell.key], member, leaks, rng) for cell in world.cells}
     histories = {cell.key: _history(world, cell, hard, rng) for cell in world.cells}
-    frames = [_metrics(world, cell, scores[cell.key], histories) for cell in world.cells]
+    frames = [_metrics(world, cell, scores[cell.key], histories, x) for cell in world.cells]
     tested = {("d", *key): right_answers(history) for key, history in histories.items()}
     return Study(world, pd.concat(frames, ignore_index=True), scores, owns, tested, leaks, member)
 
@@ -206,7 +216,11 @@ def _history(world: World, cell: Cell, hard: np.ndarray, rng: np.random.Generato
 
 
 def _metrics(
-    world: World, cell: Cell, scores: dict[str, pd.DataFrame], histories: dict[tuple[str, str], pd.DataFrame]
+    world: World,
+    cell: Cell,
+    scores: dict[str, pd.DataFrame],
+    histories: dict[tuple[str, str], pd.DataFrame],
+    x: np.ndarray | None,
 ) -> pd.DataFrame:
     """All rows of a cell, as measured/ATTACK, strongest, coins and training give them."""
     twin = histories.get((cell.model, "none"))
@@ -215,6 +229,11 @@ def _metrics(
     for attack, frame in scores.items():
         rows += measure_membership(frame, attack, repeats=False)
     rows += measure_strongest(scores)
+    if x is not None:
+        found = {attack: by_repeat(frame, ["score"], ["record"]) for attack, frame in scores.items()}
+        member, nothing = next(iter(found.values()))[1], np.zeros((world.repeats, world.n))
+        asked = Asked(member, (x[:, 1] > 0).astype(int), x, nothing)
+        rows += measure_sources({attack: arrays[0] for attack, (arrays, _) in found.items()}, asked)
     if world.tuned:
         rows.append(_given("learning_rate", max(RATES)))
         rows += [_given("tuning_accuracy", right, tried=rate, records=TUNED_ON) for rate, right in RATES.items()]

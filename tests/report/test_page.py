@@ -14,6 +14,7 @@ import pytest
 
 from dp_leakage.common.user_code import FILES
 from dp_leakage.figures import draw
+from dp_leakage.figures.reduced import reduced_words
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.report import (
     ReportContext,
@@ -272,8 +273,9 @@ def test_a_study_without_privacy_recommends_no_budget(context: ReportContext, pa
 
 
 def test_a_reduced_run_says_that_it_is_one(context: ReportContext, page: Page) -> None:
-    assert "reduced run (scale smoke)" in Page(render(replace(context, scale="smoke"))).text
-    assert "reduced run" not in page.text
+    words = reduced_words("smoke", {"digits": "digits", "cifar100": "digits"})
+    assert words in Page(render(replace(context, reduced=words))).text
+    assert "Reduced run" not in page.text
 
 
 def test_a_lower_bound_above_the_spent_epsilon_is_shown_in_red(context: ReportContext, html: str) -> None:

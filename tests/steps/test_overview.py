@@ -6,6 +6,7 @@ from datetime import datetime
 from html import unescape
 from pathlib import Path
 
+from dp_leakage.figures.reduced import reduced_words
 from dp_leakage.provenance.files import UNSEALED, write_json, write_page
 from dp_leakage.report import Claim, as_json
 from dp_leakage.steps.overview import write_overview
@@ -15,7 +16,8 @@ def study(folder: Path, name: str, words: str, seconds: int) -> Path:
     own = folder / name
     own.mkdir()
     claim = Claim("digits.answer", "answer", "digits", words, verdict="both", screen=1)
-    write_json(own / "claims.json", as_json(name, f"Title of {name}", name.partition("-")[2] or "paper", [claim]))
+    reduced = reduced_words(name.partition("-")[2] or "paper", {"digits": "digits"})
+    write_json(own / "claims.json", as_json(name, f"Title of {name}", reduced, [claim]))
     write_page(own / "report.html", f"<!DOCTYPE html>{UNSEALED}<p>{words}")
     os.utime(own / "report.html", (seconds, seconds))
     return own
@@ -35,8 +37,8 @@ def test_studies_are_told_with_date_sentence_and_link_the_latest_first(tmp_path:
     assert "On digits, use ε = 2." in first
     assert f"finished {datetime.fromtimestamp(1_800_000_000):%Y-%m-%d %H:%M}" in first
     assert "On digits, use ε = 1." in second
-    assert "reduced run (scale small)" in first
-    assert "reduced run" not in second
+    assert "Reduced run (scale small)" in first
+    assert "Reduced run" not in second
     assert all((page.parent / link).is_file() for link in re.findall(r'href="([^"]+html)"', page.read_text()))
 
 

@@ -31,7 +31,7 @@ def learned(folder, digits, own=slice(0, 400), public=slice(900, 1797), **change
     np.savez(folder / "own.npz", x=x[own], y=y[own])
     roles = {"target_members": np.arange(200), "target_nonmembers": np.arange(200, 400)}
     arrays = {"x": x[own], "y": y[own].astype(np.int64), "sensitive": np.empty(0, np.int64), **roles}
-    made = {"identity": "p", "sha256": {}, "n_records": 400, "notes": [], "remarks": [], "names": {}}
+    made = {"identity": "p", "sha256": {}, "n_records": 400, "notes": [], "remarks": [], "copies": {}, "names": {}}
     write_arrays(folder / "prepared.npz", arrays, made)
     settings = {
         "dataset": "mine",

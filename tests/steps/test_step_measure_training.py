@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -81,6 +82,16 @@ def test_a_delta_that_is_no_protection_for_classes_is_said_with_the_numbers(meas
         " its neighbors are those of (sub)classes, of which a record more or fewer exchanges one, and delta is not "
         "below one over the number of (sub)classes."
     ]
+
+
+def test_what_guessing_reaches_is_measured_from_the_labels(measured):
+    rows, curve = measured({"defense": "gaussian", "accountant": "rdp", "epsilon": [10]})
+    known = rows.set_index("metric")["value"]
+    data = np.load("results/quickstart/digits/data.npz")
+    most = np.bincount(data["y"][data["target_members"]]).argmax()
+    assert known["guessing_accuracy"] == max((data["y"][data["target_nonmembers"]] == most).mean(), 0.1)
+    assert set(curve["guessing"]) == {known["guessing_accuracy"]}
+    assert known["guessing_loss"] < 1 - known["guessing_accuracy"]  # of an undefended model that is not always right
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from loading import load
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.metrics.paired import right_answers
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import read_tensors
 from dp_leakage.steps import prepare, project, train
 from dp_leakage.study import paths
@@ -70,13 +72,14 @@ def test_references_have_whole_persons_and_the_targets_rate_steps_and_noise(defe
         assert set(own) == set(rows[np.isin(arrays["person"][rows], [*people])])
     for person in np.unique(arrays["person"][rows]):  # halves, so each is in as many models as out
         assert sum(person in people for people in inside) == 3
-    # In the game a non-member takes a member's place: whoever of both has most records.
-    players = np.concatenate([arrays["target_members"], arrays["target_nonmembers"]])
-    assert made[0]["most_records"] == np.bincount(arrays["person"][players]).max()
-    assert made[0]["records_move"]
-    assert made[0].get("noise_multiplier") == made[1].get("noise_multiplier")
-    sizes = [(stamp["settings"]["training"]["batch_size"], stamp["n_train"]) for stamp in made]
-    assert sizes == [(10, 40), (20, 80)]
+    assert [stamp["settings"]["training"]["batch_size"] for stamp in made] == [10, 20]
+    of_target, of_reference = (stamp["training"] for stamp in made)
+    if defense == "none":
+        assert of_target is of_reference is None
+        return
+    assert of_target["mechanism"] == of_reference["mechanism"]  # with the same noise
+    assert [own["dataset_size"] for own in (of_target, of_reference)] == [40, 80]
+    assert (of_target["records"], of_target["moves"]) == (1, False)  # persons are the units, whatever they bring
 
 
 @pytest.mark.parametrize(
@@ -102,8 +105,14 @@ def test_learned_needs_references_that_know_the_people_asked_about(changes):
 def test_a_non_member_with_many_records_may_take_a_member_s_place_unless_coins_choose():
     person = np.array([0, 0, 1, 1, 2, 2, 2])
     members, others, alike = np.array([0, 1, 2, 3]), np.array([4, 5, 6]), np.array([0, 1, 4, 5])
-    told = train.records_of_players
-    assert told(person, members, None) == {"most_records": 2, "records_move": False}
-    assert told(person, members[:3], None) == {"most_records": 2, "records_move": False}
-    assert told(person, members, others) == {"most_records": 3, "records_move": True}
-    assert told(person, members[:2], alike[2:]) == {"most_records": 2, "records_move": False}
+
+    def told(unit, trained, others):
+        private = Training(Mechanism("poisson", unit, noise_multiplier=1.0), 1, 1, 4)
+        found = train.with_players(private, person, trained, others)
+        return found.records, found.moves
+
+    assert told("example", members, None) == (2, False)
+    assert told("example", members[:3], None) == (2, False)
+    assert told("example", members, others) == (3, True)
+    assert told("example", members[:2], alike[2:]) == (2, False)
+    assert told("person", members, others) == (1, False)

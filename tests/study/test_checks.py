@@ -24,21 +24,20 @@ def test_a_note_lets_a_study_do_what_its_accountant_does_not_assume(entry):
     assert len(load({"defenses": [{"defense": "none"}, noted]})["quickstart"].cells) == 2 * (1 + 6)
 
 
-def test_an_old_word_for_a_users_module_is_read():
-    model = {"engine": "opacus", "architecture": {"name": "nets:Net", "hidden": None}}
-    (study,) = load({"models": {"mlp": model}, "defenses": [{"defense": "none"}]}).values()
-    trained = {(cell.training["engine"], cell.training["architecture"]["name"]) for cell in study.cells.values()}
-    assert trained == {("ensemble", "nets:Net"), ("ensemble", "softmax_regression")}
-
-
-def test_old_words_for_settings_of_figures_are_read():
-    figures = {
-        "spent": {"kind": "spent_epsilon", "settings": {"neighbors": "replace_one"}},
-        "lost": {"kind": "accuracy_loss", "settings": {"normalized": False}},
-    }
-    spec = load({"figures": figures})["quickstart"].spec["figures"]
-    assert spec["spent"]["settings"]["neighbors"] == "replace_one"
-    assert spec["lost"]["settings"]["normalized"] is False
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"defenses": [{"defense": "none"}, {"defense": "class", "accountant": "class_moments"}]},
+            "sampler 'poisson' or 'shuffle'; got 'class_poisson'",
+        ),
+        ({"training": {"average_decay": 0.9}}, "average_decay null; got 0.9"),
+    ],
+)
+def test_what_opacus_does_not_train_is_refused_while_planning(changes, words):
+    opacus = {"engine": "opacus", "architecture": {"name": "mlp"}}
+    with pytest.raises(UserError, match=rf"'models\.mlp\.engine' is 'opacus'.*{words}"):
+        load({"models": {"mlp": opacus}} | changes)
 
 
 @pytest.mark.parametrize("defense", ["class", "subclass"])

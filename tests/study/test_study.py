@@ -9,7 +9,7 @@ from loading import REPO, load, projected, with_kinds_of
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.identity import identity
+from dp_leakage.common.identity import derived_seed, identity
 from dp_leakage.privacy.defenses import spell
 from dp_leakage.provenance.fingerprint import code_fingerprint
 from dp_leakage.study.cells import auxiliary_defense
@@ -21,6 +21,7 @@ from dp_leakage.study.plan import (
     figure_settings,
     report_settings,
 )
+from dp_leakage.study.protocol import seed_of
 from dp_leakage.study.step_code import ACCOUNTING, REGISTRIES
 from dp_leakage.study.steps import (
     STEPS,
@@ -413,3 +414,13 @@ def test_seeds_on_the_users_own_data_do_not_depend_on_the_names_that_a_study_giv
     own = {"path": str(REPO / "README.md"), "source": "outputs"}
     assert seeds("mine", own) == seeds("another", own)
     assert seeds("mine", "digits") != seeds("another", "digits")
+
+
+@pytest.mark.parametrize(
+    ("now", "drawn"), [("normalize", "normalise"), ("gaussian-normalize-rdp-eps=1", "gaussian-normalise-rdp-eps=1")]
+)
+def test_seeds_are_drawn_from_a_defenses_word_and_from_a_models_own_name(quickstart, now, drawn):
+    spec = quickstart.spec
+    assert seed_of(spec, "digits", "mlp", now, "target") == derived_seed(spec["seed"], "digits", "mlp", drawn, "target")
+    assert seed_of(spec, "digits", now, "none") == derived_seed(spec["seed"], "digits", now, "none")
+    assert ATTACKS["inversion_unpenalized"].draws_as == "inversion_unpenalised"

@@ -28,7 +28,7 @@ def test_a_study_that_is_asked_for_at_a_scale_that_it_lacks_says_so():
 def test_overrides_do_not_make_a_scale_larger():
     more = {"epsilon": [0.1, 1, 10, 50, 100], "repeats": 24, "training": {"epochs": 60}, "shadow": {"count": 16}}
     spec = load(more, {"scale": "smoke"})["quickstart-smoke"].spec
-    assert (spec["epsilon"], spec["repeats"]) == ([1, 100], 2)
+    assert (spec["epsilon"], spec["repeats"]) == ([0.1, 100], 2)
     assert (spec["training"]["epochs"], spec["shadow"]["count"]) == (8, 2)
     assert load(more)["quickstart"].spec["epsilon"] == more["epsilon"]
     picked = {"fig_pareto": {"select": {"defense": ["gaussian-rdp-eps=500", "none"]}}}

@@ -8,6 +8,7 @@ from opacus.optimizers import DPOptimizer
 from small import SHAPES, data_of, layers_of, started, subsets_of, take
 
 from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.privacy.clipping import allowance
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import lanes
 
@@ -29,7 +30,8 @@ def torch_optimizer(name, module, settings):
 
 def opacus_steps(module, optimizer, x, y, batches):
     module = GradSampleModule(module)
-    optimizer = DPOptimizer(optimizer, noise_multiplier=0.0, max_grad_norm=CLIP, expected_batch_size=BATCH)
+    clip_norm = CLIP / (1 + allowance(BATCH, x.dtype))
+    optimizer = DPOptimizer(optimizer, noise_multiplier=0.0, max_grad_norm=clip_norm, expected_batch_size=BATCH)
     for rows in batches:
         optimizer.zero_grad()
         F.cross_entropy(module(x[rows]), y[rows]).backward()
@@ -41,7 +43,7 @@ def batch_clipping_steps(module, optimizer, x, y, batches):
     for rows in batches:
         optimizer.zero_grad()
         F.cross_entropy(module(x[rows]), y[rows]).backward()
-        torch.nn.utils.clip_grad_norm_(module.parameters(), CLIP)
+        torch.nn.utils.clip_grad_norm_(module.parameters(), CLIP / (1 + allowance(1, x.dtype)))
         optimizer.step()
 
 

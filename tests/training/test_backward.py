@@ -89,7 +89,9 @@ def test_cache_sized_chunks_change_nothing(monkeypatch):
 def test_float32_norms_are_right_to_what_the_bound_allows_for(name):
     norms = passed_back(name, torch.float32)[0].norms().double()
     exact = passed_back(name)[0].norms()
-    assert ((norms - exact).abs() <= 16 * torch.finfo(torch.float32).eps * exact).all()
+    eps = torch.finfo(torch.float32).eps
+    assert (norms >= exact * (1 - 16 * eps)).all()
+    assert (norms <= exact * (1 + 100 * eps)).all()  # of a convolution, with what rounding takes from its sum
 
 
 @dataclass(frozen=True)

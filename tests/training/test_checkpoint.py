@@ -58,7 +58,7 @@ def test_a_job_goes_on_where_its_own_settings_were_and_forgets_all_when_it_is_do
     output = tmp_path / "target.safetensors"
     before, after, part = (checkpoint_beside(output, *names) for names in (("1a", 0), ("2b", 0), ("2b", 0, "coins")))
     others = [tmp_path / name for name in (".target2.1a.checkpoint", "target.safetensors", ".history.1a.checkpoint")]
-    for path in (tmp_path / ".target.checkpoint", *others):  # the first as earlier versions named it
+    for path in others:
         path.write_bytes(b"theirs")
     before.save({"w": torch.ones(2)}, {"epoch": 3})
     assert after.load() is None  # and no complaint

@@ -133,7 +133,7 @@ def test_all_heads_is_training_on_the_pool_but_for_the_divisor():
         plain, _ = train(layers_of("mlp"), x, y, subsets_of(40, 1), [1], settings, mechanism)
         held, _ = train(layers_of("mlp"), x, y, subsets_of(40, 1), [1], double, mechanism, held=everybody)
         for name, value in plain.parameters.items():
-            torch.testing.assert_close(value, held.parameters[name], atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(value, held.parameters[name], atol=1e-5, rtol=1e-4)  # C is less with 8
 
 
 def test_a_killed_training_goes_on_to_the_same_bytes(tmp_path):

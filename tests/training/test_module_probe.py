@@ -190,6 +190,34 @@ class Memory(Net):
         return h - before
 
 
+class ListMemory(Net):
+    """Keeps records, and shows none of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def between(self, h, x):
+        self.seen.append(x.detach().sum().item())
+        return h
+
+
+CALLS = []
+
+
+class OnlyFromTheFifthStep(Net):
+    """Its counter stands outside the module."""
+
+    def between(self, h, x):
+        CALLS.append(0)
+        return h - h.mean(0) if len(CALLS) > 5 else h
+
+
+class OnlyIfLargest(Net):
+    def between(self, h, x):
+        return h - h.mean(0) if (x.abs() > 3.2e38).any() else h
+
+
 class HiddenBuffer(Net):
     def __init__(self):
         super().__init__()
@@ -257,6 +285,9 @@ def test_a_module_whose_records_stay_apart_passes(module):
         (ByCount, "depends on how many others"),
         (ByCountAndDraws, "depends on how many others"),
         (Memory, "it must keep nothing of earlier batches"),
+        (ListMemory, "each forward pass changes its attribute 'seen'"),
+        (OnlyFromTheFifthStep, "depends on the other records|a second pass of the same batch gives other numbers"),
+        (OnlyIfLargest, "depends on the other records"),
         (OtherDraws, "random numbers from PyTorch's stream only"),
         (Folded, "has 4 rows for a batch of 1"),
         (FailsAlone, "fails on a batch of 1"),

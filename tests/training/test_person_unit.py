@@ -108,7 +108,7 @@ def test_a_watched_person_comes_with_more_records_than_are_ever_drawn():
     persons = persons_of(SIZES[2])
     few = person(clip_norm=0.01, settings={"most": 2, "chosen": "each_step"})
     both = [step_sum("mlp", x, y, persons, how, [4], width=64) for how in (few, person(clip_norm=0.01))]
-    assert float(both[1].norm()) == pytest.approx(0.01, rel=1e-5)
+    assert float(both[1].norm()) == pytest.approx(0.01, rel=1e-3)
     torch.testing.assert_close(*both, rtol=1e-4, atol=1e-8)
 
 

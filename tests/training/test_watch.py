@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from dp_leakage.models.architectures import build
+from dp_leakage.privacy.clipping import allowance
 from dp_leakage.privacy.correlated import optimal
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
@@ -31,6 +32,9 @@ def trained(present, mechanism, watch, epochs=1, batch_size=RECORDS + 1, x=X, **
     settings = TrainingSettings("sgd", 0.5, epochs=epochs, batch_size=batch_size, evaluate_every=epochs)
     models, _ = train(LAYERS, x, Y, subsets, range(len(rows)), settings, mechanism, watch=watch, **options)
     return models
+
+
+LEFT = 1 / (1 + allowance(RECORDS + 1, torch.float32))  # of C, for a gradient
 
 
 def gradient_canary(mechanism, **settings):
@@ -61,7 +65,7 @@ def test_an_absent_canary_is_drawn_and_counted_but_adds_nothing():
     start = {"0.weight": weight, "0.bias": bias}
     models = trained([False], mechanism, gradient_canary(mechanism), initial=start)
     moved = torch.cat([weight.flatten(), bias]) - buffer(models)[0, :21]
-    torch.testing.assert_close(moved, 0.5 / (RECORDS + 1) * clipped_sum(weight, bias, 0.3), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(moved, 0.5 / (RECORDS + 1) * clipped_sum(weight, bias, LEFT * 0.3), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("replaced", [True, False])
@@ -70,7 +74,7 @@ def test_a_present_gradient_moves_one_parameter_by_the_clipping_bound(replaced):
     start = {"0.weight": torch.zeros(3, 6), "0.bias": torch.zeros(3)}
     found = buffer(trained([True, False], mechanism, gradient_canary(mechanism, replaced=replaced), initial=start))
     expected = torch.zeros_like(found[0])
-    expected[ALONG] = -0.5 * 0.3 / (RECORDS + 1) * (2 if replaced else 1)
+    expected[ALONG] = -0.5 * LEFT * 0.3 / (RECORDS + 1) * (2 if replaced else 1)
     torch.testing.assert_close(found[0] - found[1], expected, rtol=1e-4, atol=1e-8)
 
 

@@ -104,7 +104,7 @@ def test_options_of_make_are_the_words_that_were_typed(tmp_path, case):
     done = make(tmp_path, "new-study", NAME="mine", DATA=f"{word}.csv")
     assert f"data: {word}.csv does not exist" in done.stderr
     one_sentence(done.stderr)
-    done = make(tmp_path, "new-study", NAME=word)
+    done = make(tmp_path, "new-study", NAME=word, DATA="x.csv")
     assert f"{word!r} is not a valid name" in done.stderr
     assert not list(tmp_path.iterdir())
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from workflow_copies import make
 
-from dp_leakage.release.folder import verify
+from dp_leakage.release.verify import verify
 from dp_leakage.results import read_cell
 
 CELLS = ("none", "gaussian-rdp-eps=5", "person-rdp-eps=5", "person-most=2-chosen=first-rdp-eps=5")

@@ -146,5 +146,5 @@ def test_a_cell_says_its_settings_and_its_code(finished):
     with safe_open(path, framework="numpy") as file:
         made = json.loads(file.metadata()["dp_leakage"])["provenance"]
     assert made["settings"]["mechanism"]["epsilon"] == 1.0
-    assert made["noise_multiplier"] > 0
+    assert made["training"]["mechanism"]["noise_multiplier"] > 0
     assert len(made["settings"]["code"]) == 16

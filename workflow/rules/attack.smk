@@ -217,7 +217,7 @@ rule measure_training:
 rule measure_together:
     """What several membership attacks on a cell reach together, with intervals."""
     input:
-        input_of("measure_together", "found"),
+        unpack(inputs_of("measure_together")),
     output:
         paths.ROWS,
     log:
@@ -235,8 +235,8 @@ rule measure_together:
     message:
         "Measure what {wildcards.part} finds in {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
     shell:
-        "python -m dp_leakage.steps.measure_attack --settings {params.settings:q} --found {input:q} --rows {output:q}"
-        " 2> {log:q}"
+        "python -m dp_leakage.steps.measure_attack --settings {params.settings:q} --found {input.found:q}"
+        " --data {input.data:q} --signals {input.signals:q} --references {input.references:q} --rows {output:q} 2> {log:q}"
 
 
 rule measure_coins:

@@ -193,7 +193,7 @@ os.environ[plugins.ENVIRONMENT] = os.pathsep.join(map(str, FOLDERS))
 
 
 wildcard_constraints:
-    study="[a-z][a-z0-9_]*(-small|-smoke)?",
+    study="[a-z][a-z0-9_]*(-small|-smoke)?(-opacus)?",
     dataset="[a-z][a-z0-9_]*",
     model="[a-z][a-z0-9_]*",
     defense="(?!(?:shadow|reference)/)[^/]+",

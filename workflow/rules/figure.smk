@@ -4,15 +4,14 @@ import json
 
 
 def answers_of(study):
-    """The deciding sentence of each data set, as the page says it; of a reduced run after a line that says so.
+    """The deciding sentence of each data set, as the page says it; of a reduced run after a sentence that says so.
 
     Imported here, since it costs a second.
     """
     from dp_leakage.report import headlines
 
     said = json.loads(study.path(paths.CLAIMS).read_text(encoding="utf-8"))
-    reduced = f"Reduced run (scale {said['scale']}): its numbers are not those of the full study."
-    return [*([] if said["scale"] == "paper" else [reduced]), *headlines(said)]
+    return [*filter(None, [said["reduced"]]), *headlines(said)]
 
 
 def verified(jobs):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import numpy as np
+import psutil
 
 from dp_leakage.common.errors import UserError, brief, plain
 
@@ -30,6 +31,7 @@ RESULT, FAILED, DONE = b"RED"  # the first byte of a message
 HEAD = 9  # bytes before a message's content: that one, and the content's length
 PATIENCE = 0.2  # seconds between two looks at a child that says nothing
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 GIB = 2**30
 
 
@@ -62,7 +64,8 @@ def apart(what: str, work: Callable[[], Iterable[Arrays]], limits: Limits = UNLI
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()  # or the child would have the same text to write
-    parent = os.getpid()
+    parent, before = os.getpid(), _children()
+    _adopt_orphans(True)
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -74,6 +77,28 @@ def apart(what: str, work: Callable[[], Iterable[Arrays]], limits: Limits = UNLI
         yield from child.results()
     finally:
         child.end()
+        _end_others(before)
+        _adopt_orphans(False)
+
+
+def _adopt_orphans(on: bool) -> None:
+    """Let processes whose parents ended become children of this one, so that daemons of the work are found (Linux)."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(on))
+
+
+def _children() -> set[int]:
+    return {child.pid for child in psutil.Process().children()}
+
+
+def _end_others(before: set[int]) -> None:
+    """End every child that was not there before, and every process that becomes a child by that."""
+    while others := [child for child in psutil.Process().children() if child.pid not in before]:
+        for child in others:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+            with suppress(ChildProcessError):
+                os.waitpid(child.pid, 0)
 
 
 class _Child:
@@ -174,7 +199,8 @@ def _set_apart(limits: Limits, parent: int) -> None:
     os.close(nothing)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if limits.memory is not None:
-        most = _used() + limits.memory
+        most, allowed = _used() + limits.memory, resource.getrlimit(resource.RLIMIT_AS)[1]
+        most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 

@@ -2,12 +2,13 @@
 
 import argparse
 import io
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
-from dp_leakage.common.errors import plain
+from dp_leakage.common.errors import close, plain
 
 T = TypeVar("T")
 
@@ -51,6 +52,21 @@ class Parser(argparse.ArgumentParser):
         if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
             with suppress(OSError):  # a job's, which is a pipe where its parent had a file
                 sys.stdout.reconfigure(errors="backslashreplace")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does. The first option that is unknown is named, with one that it may be meant for."""
+        words = list(sys.argv[1:] if args is None else args)
+        options = words[: words.index("--")] if "--" in words else words
+        for word in options:
+            name = word.partition("=")[0]
+            if re.fullmatch("--[a-z-]+", name) and name not in (known := self._known()):
+                self.error(f"unknown option {name}; {close(name, known)}".rstrip("; "))
+        return super().parse_args(words, namespace)
+
+    def _known(self) -> set[str]:
+        """The names of its options, and of its commands'."""
+        below = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
+        return {*self._option_string_actions}.union(*(one._known() for each in below for one in each.choices.values()))
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with status 2."""

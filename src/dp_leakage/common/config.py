@@ -1,9 +1,10 @@
 """Settings as mappings, and changes to them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Json = dict[str, Any]
 
 
@@ -20,3 +21,13 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Json:
         else:
             result[key] = deepcopy(value)
     return result
+
+
+def spread(values: Sequence[T], count: int) -> list[T]:
+    """Return at most ``count`` values, the first and the last among them, those between evenly spread.
+
+    >>> spread([0.1, 1, 2, 5, 10], 3)
+    [0.1, 2, 10]
+    """
+    count = min(count, len(values))
+    return [values[round(place * (len(values) - 1) / max(count - 1, 1))] for place in range(count)]

@@ -33,7 +33,6 @@ Json = dict[str, Any]
 Thing = TypeVar("Thing")
 SETTINGS, VARIANTS, LIKE, DEFAULT = "settings", "variants", "like", "default"
 SHARED: dict[str, Schema] = {SETTINGS: ANY}  # keys of every declaration of a thing that has settings
-OLD = "kinds"  # up to version 0.2, what settings may hold in words of our own
 
 
 def declarations(package: str, folder: Path, word: str) -> Iterator[tuple[str, Json]]:
@@ -93,19 +92,7 @@ def things_of(
     Raises:
         UserError: the declaration is not valid.
     """
-    each = each_of(where, word, name_of(module), given)
-    for own in each.values():
-        check_new(where, word, own)
-    return {name: made(where, module, own) for name, own in each.items()}
-
-
-def check_new(where: str, word: str, given: Json) -> None:
-    """Refuses a declaration of version 0.2 or before, in a sentence that says how it is written now."""
-    if OLD in given:
-        now = 'settings: {"level": {"type": "number", "minimum": 0, "default": 0.5}}'
-        raise UserError(
-            f"{where}: {word} has the key '{OLD}', which is no longer read; write JSON Schemas, as in {now}"
-        )
+    return {name: made(where, module, own) for name, own in each_of(where, word, name_of(module), given).items()}
 
 
 def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:

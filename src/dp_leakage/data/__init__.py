@@ -74,6 +74,10 @@ DEFINITIONS: dict[str, Schema] = {
         "description": "A file that lists the records that the model was trained on.",
     },
     "label": {"type": "string", "minLength": 1, "description": "The column with the class."},
+    "copies": {
+        "enum": ["together"],
+        "description": "`together`: records that are nearly copies of each other count as one person's.",
+    },
 }
 
 
@@ -142,6 +146,11 @@ def is_existing(source: Mapping[str, Any]) -> bool:
     return "member" in source or "members" in source or source.get("source") == OUTPUTS
 
 
+def by_person(source: Mapping[str, Any]) -> bool:
+    """Whether a source says whose each record is, or which are copies, so that coins and scores are of persons."""
+    return "person" in source or "copies" in source
+
+
 def load(spec: Mapping[str, Any], data_dir: Path) -> "Raw":
     """All records of the data set that ``spec`` describes.
 
@@ -158,12 +167,22 @@ def load(spec: Mapping[str, Any], data_dir: Path) -> "Raw":
     raw = call(module, "load", dict(spec), Path(data_dir))
     if module in FILES:
         raw = _checked(raw, module)
+    if "copies" in spec:
+        raw = _together(raw)
     if "members" not in spec:
         return raw
     from dp_leakage.data.members import listed
 
     file = user_path(str(spec["members"]))
     return raw._replace(given=listed(file, len(raw.y), raw.names, header=str(spec.get("key", ""))))
+
+
+def _together(raw: "Raw") -> "Raw":
+    from dp_leakage.data.near_copies import together
+
+    if raw.person is not None:
+        raise UserError("copies: goes without person, which says already whose each record is; leave one of them out")
+    return together(raw)
 
 
 def _checked(raw: "Raw", plugin: str) -> "Raw":

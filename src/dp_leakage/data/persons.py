@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Collection, Sequence
+from numbers import Number
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dp_leakage.common.errors import UserError
+from dp_leakage.common.errors import UserError, brief
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MISSING_VALUES = ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"]  # of every column of a table
 LEAST_PERSONS = 10  # different values; with fewer it is rather a flag, or a number of persons
 LEAST_RECORDS = 2.0  # records of a value on average
 SEPARATORS = ("_", "-", "[.]", " ")  # between a person's name and the number of an image, as in regular expressions
@@ -29,15 +31,44 @@ def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
         where: what holds them, for complaints.
 
     Raises:
-        UserError: a name is missing, or they name fewer than two persons.
+        UserError: a name is missing or neither text nor number, or the names are of fewer than two persons.
     """
-    texts = ["" if name is None or name != name else str(name) for name in names.tolist()]
+    if names.dtype.kind in "mM":
+        raise UserError(f"{where} holds dates or times; valid is a name or number of a person for each record")
+    given = [None if type(name).__name__ in ("NAType", "NaTType") else name for name in names.tolist()]
+    wrong = next((name for name in given if name is not None and not isinstance(name, str | Number)), None)
+    if wrong is not None:
+        raise UserError(
+            f"{where} holds values of type {type(wrong).__name__}; valid is a name or number for each record"
+        )
+    texts = ["" if name is None or name != name else str(name) for name in given]
+    texts = ["" if text.strip() in MISSING_VALUES else text for text in texts]
     if "" in texts:
-        raise UserError(f"{where}: record {texts.index('')} names no person; valid is a name or number for each")
+        row = texts.index("")
+        raise UserError(
+            f"{where}: record {row} names no person (got {brief(given[row])!r}); valid is a name or number for each"
+        )
     found, own = np.unique(texts, return_inverse=True)
     if len(found) < 2:
         raise UserError(f"{where}: names only one person, '{found[0]}'; valid are two persons or more")
     return own.reshape(-1).astype(np.int64), tuple(found.tolist())
+
+
+def alike(people: Sequence[str], where: str) -> tuple[str, ...]:
+    """A sentence about names that differ in blanks or in upper and lower case alone; empty if there are none.
+
+    >>> alike(["P1", "p1 ", "p2"], "t.csv: column 'patient'")[0]
+    "t.csv: column 'patient': 2 names differ in blanks or case alone, such as 'P1' and 'p1 '; each counts as a person."
+    """
+    first: dict[str, str] = {}
+    pairs = [(first.setdefault(name.strip().casefold(), name), name) for name in people]
+    differing = [(one, other) for one, other in pairs if one != other]
+    if not differing:
+        return ()
+    one, other = differing[0]
+    count = len({name for pair in differing for name in pair})
+    words = f"{count} names differ in blanks or case alone, such as {one!r} and {other!r}; each counts as a person."
+    return (f"{where}: {words}",)
 
 
 def numbers(person: np.ndarray, rows: np.ndarray) -> np.ndarray:

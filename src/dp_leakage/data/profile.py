@@ -5,15 +5,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dp_leakage.data.near_copies import share_of_near_copies
+from dp_leakage.data.near_copies import Copies, copy_groups, counted
 from dp_leakage.data.persons import numbered_files
 from dp_leakage.data.raw import Raw, own_columns
-from dp_leakage.data.roles import MEMBERS, OUTSIDERS, PLACES, trained_role
+from dp_leakage.data.roles import MEMBERS, OUTSIDERS, PLACES, asked_roles, trained_role
 from dp_leakage.data.splits import duplicates
 
 FEW_RECORDS = 200  # records in a role; an advantage over 200 + 200 records has a standard error of 0.05
 FEW_PER_CLASS = 10
-MANY_NEAR = 0.1  # share of records with a near-copy; data without copies have at most 0.04 (binary columns)
 RECORDS_PER_VALUE = 10  # mean number from which on it is no chance that each value of a column has one class
 NUMBERED = 0.99  # share of different whole numbers in a column that may number the records
 SHOWN = 5  # names in a sentence
@@ -29,14 +28,16 @@ EXISTING = (
 )
 
 
-def profile(raw: Raw, roles: Mapping[str, np.ndarray], trained_elsewhere: bool = False) -> list[str]:
+def profile(
+    raw: Raw, roles: Mapping[str, np.ndarray], trained_elsewhere: bool = False, copies: Copies | None = None
+) -> list[str]:
     """Sentences on what makes results on ``raw``, split into ``roles`` (role → rows), hard to judge, if anything does.
 
     They report too few records in a role, too few (of persons: people) of a class among the members, classes that are
     absent there or where accuracy is measured, a single class, one class that dominates, constant columns, columns that
-    give the label away or seem to number the records, records that occur in two roles or twice in one, many records
-    that nearly do, and columns or names of files that seem to say whose record it is. Studies of a model that was
-    ``trained_elsewhere`` know no persons, so none are proposed there.
+    give the label away or seem to number the records, records that occur in two roles or twice in one, records that
+    nearly do (``copies``, of `copies_of`, if it is known), and columns or names of files that seem to say whose record
+    it is. Studies of a model that was ``trained_elsewhere`` know no persons, so none are proposed there.
     """
     role = trained_role(roles)
     members, place = roles.get(role, np.arange(len(raw.y))), PLACES[role]
@@ -47,7 +48,7 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray], trained_elsewhere: bool =
         *_constant_columns(raw, members, place),
         *_columns_that_are_no_features(raw),
         *repeated(raw, roles),
-        *(_near_copies(raw, trained_elsewhere) if raw.person is None else ()),
+        *near_copies(copies_of(raw, roles) if copies is None else copies, trained_elsewhere),
         *several_per_person(raw, trained_elsewhere),
     ]
 
@@ -218,15 +219,29 @@ def repeated(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
     return said
 
 
-def _near_copies(raw: Raw, trained_elsewhere: bool) -> list[str]:
-    share = share_of_near_copies(raw.x)
-    if share < MANY_NEAR:
+def copies_of(raw: Raw, roles: Mapping[str, np.ndarray]) -> Copies:
+    """The near-copies among the records whose membership is asked; none where one coin is tossed for all of a person's
+    records, and where records are known by models' outputs alone.
+    """
+    rows = np.concatenate([roles[role] for role in asked_roles(roles) if role in roles])
+    if raw.person is not None or (raw.names and raw.x.ndim == 2 and raw.x.shape[1] == 1):
+        return Copies(0, 0, len(rows))
+    return counted(copy_groups(raw.x[rows]))
+
+
+def near_copies(found: Copies, trained_elsewhere: bool) -> list[str]:
+    """A sentence on records that are nearly copies of others, and what to do about them, if there are any."""
+    if not found.records:
         return []
-    way_out = "Keep" if trained_elsewhere else "Say whose each record is (the source's key person), or keep"
+    way_out = (
+        "Keep one record of each group."
+        if trained_elsewhere
+        else "Toss one coin for each group (the source's key copies: together), or keep one record of it."
+    )
     return [
-        f"About {share:.0%} of the records are nearly the same as another one, like several pictures of one person. If "
-        "one of them is a member and another is not, attacks cannot tell them apart, so leakage looks smaller than it "
-        f"is for a person. {way_out} one record per person."
+        f"{found.records:,} of {found.among:,} records are equal to another one or nearly so, like several pictures of "
+        f"one person, in {_count(found.groups, 'group', 'groups')}. A copy may be a member where a record is none, "
+        f"which hides what the records leak. {way_out}"
     ]
 
 

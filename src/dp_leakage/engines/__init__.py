@@ -13,6 +13,9 @@ ENGINES = {
     "module": "dp_leakage.engines.module",
     "estimator": "dp_leakage.engines.estimator",
 }
+# Engines that keep the models themselves, by the module that trains.
+OPACUS = "opacus"
+TRAINERS = {"ensemble": "dp_leakage.training.trainer", OPACUS: "dp_leakage.training.opacus_trainer"}
 GIVEN = ("outputs", "onnx", "module")  # engines of models that exist already
 # Keys of an architecture that name files of the user, by engine.
 FILES = {"outputs": ("name", "of"), "onnx": ("name",), "module": ("weights",), "estimator": ()}

@@ -55,6 +55,7 @@ class FigureKind:
             of (the cell's columns, attack, name → array) in place of the frame, one for each attack on each cell.
         proven: whether the frame also holds the rows ``tpr_proven``, ``advantage_proven`` and ``mu`` of private cells.
         spent: whether it also holds what their training shows by itself, such as ``epsilon_spent``.
+        persons: whether it is of people with several records alone.
         part: the part of a cell without which there is nothing to draw, and the study's key that asks for it.
     """
 
@@ -65,6 +66,7 @@ class FigureKind:
     needs: Needs = "metrics"
     proven: bool = False
     spent: bool = False
+    persons: bool = False
     part: str = ""
 
 
@@ -136,7 +138,15 @@ DEFINITIONS: dict[str, Schema] = {
 
 WORD = "FIGURE"
 SCHEMA = table(
-    {"caption": TEXT, "needs": enum(*get_args(Needs)), "proven": FLAG, "spent": FLAG, "part": TEXT, **SHARED},
+    {
+        "caption": TEXT,
+        "needs": enum(*get_args(Needs)),
+        "proven": FLAG,
+        "spent": FLAG,
+        "persons": FLAG,
+        "part": TEXT,
+        **SHARED,
+    },
     required=["caption"],
 )
 
@@ -144,7 +154,7 @@ SCHEMA = table(
 def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
     check(given, SCHEMA, where)
     settings, schemas = settings_of(where, given, DEFINITIONS)
-    own = {key: given[key] for key in ("needs", "proven", "spent", "part") if key in given}
+    own = {key: given[key] for key in ("needs", "proven", "spent", "persons", "part") if key in given}
     return FigureKind(module, given["caption"], settings, SHARED_SCHEMAS | schemas, **own)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -83,7 +83,37 @@ def draw_series(
             _above(ax, part.assign(x=part[x].where(_finite(part, x), beyond)), y_max)
     words = [metric_words(part["metric"].iloc[0]) for _, part in grid]
     label_edges([ax for ax, _ in grid], across, x_label, words)
-    return finish(figure, [*legend(rows), *backdrop], [*_above_note(rows, y_max), *notes], title)
+    guess, beyond_axis = draw_guessing(grid)
+    entries = [*legend(rows), *backdrop, *guess]
+    return finish(figure, entries, [*_above_note(rows, y_max), *beyond_axis, *notes], title)
+
+
+def draw_guessing(
+    grid: "Sequence[tuple[Axes, pd.DataFrame]]", which: Literal["x", "y"] = "y"
+) -> "tuple[list[Artist], list[str]]":
+    """Draw in finished panels what naming the most frequent class reaches, the least that a model must be better than.
+
+    Args:
+        grid: (panel, rows) with a column ``guessing`` (`frames.metric_rows`); nothing is drawn without it.
+        which: the axis of the accuracies, or of the accuracy losses.
+
+    Returns:
+        The legend's entry, and a footnote on guesses that lie beyond an axis.
+    """
+    from matplotlib.lines import Line2D
+
+    style = {"color": GRAY, "linewidth": 1.1, "linestyle": (0, (1, 1.5))}
+    inside: set[float] = set()
+    beyond: set[float] = set()
+    for ax, part in grid:
+        low, high = sorted(ax.get_xlim() if which == "x" else ax.get_ylim())
+        for value in part["guessing"].dropna().unique() if "guessing" in part else []:
+            if low <= value <= high:
+                (ax.axvline if which == "x" else ax.axhline)(value, zorder=1, **style)
+            (inside if low <= value <= high else beyond).add(value)
+    ends = " to ".join(dict.fromkeys(f"{end:.3g}" for end in (min(beyond), max(beyond)))) if beyond else ""
+    notes = [f"Beyond the axis: guessing the most frequent class, at {ends}."] if beyond else []
+    return [Line2D([], [], label="guessing the most frequent class", **style)] if inside else [], notes
 
 
 def draw_line(ax: "Axes", line: pd.DataFrame, joined: pd.Series, style: Look) -> None:

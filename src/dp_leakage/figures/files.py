@@ -24,7 +24,14 @@ KEY = "dp-leakage"  # of the text in a PNG; the PDF's has it among its keywords
 
 
 def write_figure(
-    figure: "Figure", drawn: "DataFrame", pdf: Path, png: Path, csv: Path, identity: str, shows: str = NUMBERS
+    figure: "Figure",
+    drawn: "DataFrame",
+    pdf: Path,
+    png: Path,
+    csv: Path,
+    identity: str,
+    shows: str = NUMBERS,
+    banner: str = "",
 ) -> None:
     """Writes csv, pdf and png, each atomically. PDF and PNG hold the identity and the csv's SHA-256, the PNG all three.
 
@@ -34,10 +41,12 @@ def write_figure(
         pdf, png, csv: where they go.
         identity: of the settings that it was drawn from.
         shows: `NUMBERS` over many records, or `RECORDS` themselves, such as images.
+        banner: words above the picture.
     """
     numbers = drawn.to_csv(index=False, lineterminator="\n").encode()
     stamp = f"identity={identity} shows={shows} csv={sha256(numbers).hexdigest()}"
-    picture, document = encode(figure, "png"), encode(figure, "pdf", keywords=f"{KEY} {stamp}")
+    picture = encode(figure, "png", banner=banner)
+    document = encode(figure, "pdf", keywords=f"{KEY} {stamp}", banner=banner)
     stamp += f" pdf={sha256(document).hexdigest()} png={sha256(picture).hexdigest()}"
     contents = {csv: numbers, pdf: document, png: _stamped(picture, stamp)}
     for path, content in contents.items():

@@ -23,7 +23,8 @@ from dp_leakage.metrics.runs import ALL
 
 NAMES = [*CELL, *Series._fields]
 OF_CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]
-FURTHER = ["sampler", "partition", "most"]  # of the cell, kept where they say something
+FURTHER = ["sampler", "partition", "most", "guessing"]  # of the cell, kept where they say something
+GUESSING = {"test_accuracy": "guessing_accuracy", "accuracy_loss": "guessing_loss"}  # of a model that only guesses
 NUMBERS = ["metric", "measured", "low", "high", "published", "inside"]
 ADVANTAGES = {"best": "reached_advantage", "own": "membership_advantage"}  # by where the threshold comes from
 WORDS = {
@@ -83,6 +84,8 @@ def require_scores(frame: pd.DataFrame, key: str, column: str, names: Iterable[s
 def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataFrame:
     """The rows of one metric with the given qualifiers; None, or one that does not apply to a row, fits any.
 
+    Of `GUESSING` metrics a column ``guessing`` says what naming the most frequent class has, NaN if not known.
+
     Raises:
         UserError: there is none, with what there is.
     """
@@ -94,7 +97,12 @@ def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataF
         cases = frame[["metric", *qualifiers(frame)]].drop_duplicates().to_dict("records")
         there = sorted({f"{case['metric']} {words_of(case)}".strip() for case in cases})
         raise UserError(f"figure: nothing measured for {asked}; there is: {', '.join(there[:12]) or 'nothing'}")
-    return found
+    return found.assign(guessing=_guessing(frame, found, metric)) if metric in GUESSING else found
+
+
+def _guessing(frame: pd.DataFrame, found: pd.DataFrame, metric: str) -> list[float]:
+    guesses = frame[frame["metric"] == GUESSING[metric]].set_index(CELL)["value"].to_dict()
+    return [guesses.get(cell, np.nan) for cell in _rows(found[CELL])]
 
 
 def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, threshold: str = "own") -> pd.DataFrame:

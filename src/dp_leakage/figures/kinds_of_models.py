@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from dp_leakage.figures.curves import draw_guessing
 from dp_leakage.figures.frames import chosen, is_private
 from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
 from dp_leakage.figures.pareto import bars_both_ways, drawn_points, label_axes, label_budgets
@@ -54,14 +55,16 @@ def draw(
         Line2D([], [], color=GRAY, marker="o", markerfacecolor="white", linestyle="none", label="undefended"),
         Line2D([], [], color=GRAY, marker="o", label="private, with the ε that it spent"),
     ]
+    guess, beyond_axis = draw_guessing(grid, "x")
     notes = [
         "Bars: 95 % intervals.",
+        *beyond_axis,
         *meaning,
         *threshold_notes(rows),
         *remarks(frame),
         *spent_notes(rows, settings),
     ]
-    finish(figure, entries, notes, settings.get("title"))
+    finish(figure, [*entries, *guess], notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, part in grid:
         label_budgets(ax, part, {row: looks[model][0] for row, model in part["model"].items()})

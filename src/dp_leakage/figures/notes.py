@@ -9,7 +9,7 @@ import pandas as pd
 from dp_leakage.figures.frames import each_series, listed
 from dp_leakage.figures.style import look, name
 from dp_leakage.metrics.rates import fewest
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, own_sampler
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 from dp_leakage.privacy.accounting.rules import claimed_neighbors as relation_claimed
 from dp_leakage.privacy.mechanism import is_summed
 
@@ -105,9 +105,8 @@ def claimed_relations(frame: pd.DataFrame) -> "pd.Series[str]":
 def _claimed(accountant: str, unit: str, block: str, drawn: str) -> str:
     if accountant not in ACCOUNTANTS:
         return ""
-    sampler = drawn or own_sampler(accountant, unit)  # before there were samplers to choose, tables did not say
-    if sampler not in ACCOUNTANTS[accountant].samplers:  # which the study owns up to
-        sampler = ACCOUNTANTS[accountant].samplers[0]
+    samplers = ACCOUNTANTS[accountant].samplers
+    sampler = drawn if drawn in samplers else samplers[0]  # the study owns up to another one
     summed = ACCOUNTANTS[accountant].noise == "vmf" and is_summed(block, unit)
     return relation_claimed(accountant, sampler, summed)
 

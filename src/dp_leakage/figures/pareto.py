@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.curves import legend
+from dp_leakage.figures.curves import draw_guessing, legend
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, is_private, metric_rows, panels, reached
 from dp_leakage.figures.notes import labels_of, remarks, spent_notes
 from dp_leakage.figures.style import GRAY, at_most, finish, look, name, panel_grid, styled
@@ -55,6 +55,7 @@ def draw(
         ax.tick_params(labelbottom=True)
     entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]
     entries.append(Line2D([], [], label="best trade-offs measured", **FRONT))
+    guess, beyond_axis = draw_guessing(grid, "x")
     membership = sorted(set(reached(frame)["attack"]) - {STRONGEST})
     few = len(membership) <= 4
     of = ", ".join(map(name, membership)) if few else f"{len(membership)} attacks"
@@ -63,10 +64,11 @@ def draw(
     notes = [
         *meaning,
         *([] if alone else [chosen_anew]),
+        *beyond_axis,
         *remarks(frame),
         *spent_notes(rows, settings),
     ]
-    finish(figure, entries, notes, settings.get("title"))
+    finish(figure, [*entries, *guess], notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, part in grid:
         colors = {row: look(series).color for series, line in each_series(part) for row in line.index}
@@ -116,7 +118,7 @@ def points(frame: pd.DataFrame, attack: str) -> pd.DataFrame:
     accuracy = metric_rows(frame, "test_accuracy").rename(
         columns={"value": "test_accuracy", "low": "accuracy_low", "high": "accuracy_high"}
     )
-    joined = advantages.merge(accuracy[[*CELL, "test_accuracy", "accuracy_low", "accuracy_high"]], on=CELL)
+    joined = advantages.merge(accuracy[[*CELL, "test_accuracy", "accuracy_low", "accuracy_high", "guessing"]], on=CELL)
     if joined.empty:
         raise UserError("figure of kind 'pareto': no cell has both a test accuracy and a membership advantage")
     parts = [part for _, part in joined.groupby(["dataset", "model"])]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
+    "persons": True,
     "caption": "What one attack finds out about a person, from the scores of all of that person's records, and "
     "about a single record. A record is in the training data if its person is. Rows are noise that hides a single "
     "record and noise that hides a whole person, over ε.",

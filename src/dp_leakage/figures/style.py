@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
     from pandas import DataFrame
 
 Drawn = TypeVar("Drawn")
@@ -33,6 +34,7 @@ EPSILON_RANGE = (0.01, 1000.0)
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PANEL = (3.5, 2.5)  # inches
 NOTE_LINES = 2
+STRIP = "strip"  # the id of the words in it
 NOTES = "Comment"  # the PNG's name for the notes that found no room
 INK, GRAY, FAINT = "#222222", "#767676", "#e4e4e4"
 ALARM = "#b00020"  # of what should never show: more measured than is proven or claimed
@@ -273,18 +275,39 @@ def rc() -> Any:
     return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **RC})
 
 
-def encode(figure: "Figure", form: str, keywords: str | None = None) -> bytes:
+def encode(figure: "Figure", form: str, keywords: str | None = None, banner: str = "") -> bytes:
     """The figure as the bytes of a ``pdf``, ``png`` or ``svg`` file; the same figure gives the same bytes.
 
-    ``keywords`` stand in a PDF's metadata. Notes that found no room under the panels are a PNG's `NOTES`.
+    Args:
+        figure: the picture; with a banner its layout is final.
+        form: ``pdf``, ``png`` or ``svg``.
+        keywords: they stand in a PDF's metadata. Notes that found no room under the panels are a PNG's `NOTES`.
+        banner: words above everything, in a strip that is added to the page, so that they hide nothing.
     """
     buffer = BytesIO()
     said = {"Keywords": keywords} if keywords else {}
     if form == "png" and figure.get_label():
         said[NOTES] = str(figure.get_label())
     with rc():
-        figure.savefig(buffer, format=form, metadata=METADATA[form] | said)
+        page = _with_strip(figure, banner) if banner else None
+        figure.savefig(buffer, format=form, metadata=METADATA[form] | said, bbox_inches=page)
     return buffer.getvalue()
+
+
+def _with_strip(figure: "Figure", words: str) -> "Bbox":
+    """The page in inches with a strip above the figure, in which the words stand once."""
+    from matplotlib.transforms import Bbox
+
+    width, height = figure.get_size_inches()
+    lines = fill(words, int(width * 15))
+    if not figure.findobj(lambda artist: artist.get_gid() == STRIP):
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        for legend in figure.legends:
+            if legend.get_bbox_to_anchor() is figure.bbox:  # the page, which gets larger: the legend stays where it is
+                legend.set_bbox_to_anchor((0, 0, 1, 1), transform=figure.transFigure)
+        figure.text(0.01, 1, lines, va="bottom", color=ALARM, fontsize=8, gid=STRIP)
+    return Bbox([[0, 0], [width, height + 0.17 * len(lines.splitlines())]])
 
 
 def canvas(

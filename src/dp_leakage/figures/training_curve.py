@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.figures.curves import draw_guessing
 from dp_leakage.figures.frames import NUMBERS, OF_CELL, chosen, each_series, in_order, listed, panels, unprinted
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_words
 from dp_leakage.figures.style import INK, canvas, finish, log_axis, look, styled
+from dp_leakage.metrics.rows import CELL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,12 +88,13 @@ def draw(
     axes[0][0].set_ylabel("accuracy (fraction right)")
     if has_budget:
         axes[1][0].set_ylabel("ε spent so far")
-    notes = ["Solid: new records; dashed: records trained on."]
+    guess, beyond_axis = draw_guessing(list(zip(axes[0], (part for _, part in parts), strict=True)))
+    notes = ["Solid: new records; dashed: records trained on.", *beyond_axis]
     if settings["best"]:
         found = ", ".join(f"{heading} {best_epoch(part)}" for heading, part in parts)
         notes.append(f"Ring: the epoch of the highest accuracy on new records: {found}.")
     legend = [Line2D([], [], label=label, **line) for label, line in styles.values()]
-    return finish(figure, legend, [*notes, *own_notes(settings)], settings.get("title")), rows
+    return finish(figure, [*legend, *guess], [*notes, *own_notes(settings)], settings.get("title")), rows
 
 
 def _curves(history: pd.DataFrame) -> pd.DataFrame:
@@ -102,7 +105,11 @@ def _curves(history: pd.DataFrame) -> pd.DataFrame:
     found = groups.agg(measured="mean", spread="std", repeats="size").reset_index()
     reach = _student(found["repeats"]) * found["spread"] / np.sqrt(found["repeats"])
     rows = found.assign(low=found["measured"] - reach, high=found["measured"] + reach)
-    return in_order(unprinted(rows))[[*OF_CELL, "epoch", *NUMBERS]]
+    guessing = ["guessing"] if "guessing" in history else []
+    if guessing:
+        guesses = history.drop_duplicates(CELL)[[*CELL, *guessing]].assign(metric="test_accuracy")
+        rows = rows.merge(guesses, how="left", on=[*CELL, "metric"])
+    return in_order(unprinted(rows))[[*OF_CELL, "epoch", *guessing, *NUMBERS]]
 
 
 def _student(repeats: pd.Series) -> np.ndarray:

@@ -6,7 +6,7 @@ score intervals inside, the results stay in range and do not collapse at 0 or 1.
 
 `crossed` is for numbers that are measured on R trainings and n records at once. It takes the contribution of every
 record in every training, so it covers the chance of both, and counts what belongs to one record in one training only
-once.
+once. From `FEWEST_REPEATS` trainings on an interval is for any further training, and with fewer for these models alone.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,8 @@ import numpy as np
 from scipy.special import chdtri, ndtri, stdtrit
 
 CONFIDENCE = 0.95
+# With fewer repeats an interval is for these very models: by Student's t, two or three say next to nothing of others.
+FEWEST_REPEATS = 4
 Z = float(ndtri((1 + CONFIDENCE) / 2))
 ROUNDING = 1e-12  # by how much equal influences differ if they were added in another order
 
@@ -113,14 +115,15 @@ def over_repeats(records: Estimate, values: np.ndarray, limits: tuple[float, flo
 
     Args:
         records: the mean over repeats, with an interval for the sampling of records only.
-        values: (R,) the value of each repeat; their spread gives Student's t interval of the mean over trainings.
+        values: (R,) the value of each repeat; their spread gives Student's t interval of the mean over trainings. With
+            fewer than `FEWEST_REPEATS` the interval is for these models, that of ``records``.
         limits: the range of the metric.
 
     Records and repeats are crossed, so the variance of the mean is at most the sum of the two (Owen 2007, "The
     pigeonhole bootstrap"). What belongs to one record in one repeat is counted twice, which is on the safe side.
     """
     n = len(values)
-    if n < 2:
+    if n < FEWEST_REPEATS:
         return records
     reach = float(_student(n - 1) * np.std(values, ddof=1) / np.sqrt(n))
     return widen(records, (reach, reach), limits=limits)
@@ -145,6 +148,10 @@ class Influences(NamedTuple):
     def times(self, factor: float) -> "Influences":
         """Of the number times a factor > 0."""
         return Influences(self.value * factor, tuple(block * factor for block in self.blocks), self.judged)
+
+    def wider(self, factor: float) -> "Influences":
+        """Of the same number, if its errors are ``factor`` times as large."""
+        return self.times(factor)._replace(value=self.value)
 
     def of(self, owner: np.ndarray) -> "Influences":
         """Of the owners of the records, int64 (n,) from 0 on, who are independent where their records are not.
@@ -182,9 +189,9 @@ def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Est
     their mean square is used. Since a ≥ 0, repeats that agree better than c alone lets nine of ten studies agree did so
     by chance, and their spread is taken to be what the tenth of these studies shows. The spread of heavy-tailed records
     is worth fewer degrees of freedom, Var(s²) = σ⁴(2/(n−1) + κ/n) with κ the excess kurtosis, and the ends are moved
-    for skewed records (Hall 1992). A single repeat says nothing about other trainings, so then the interval is for that
-    model only. Influences of 0 say nothing of the spread; then Wilson's interval of as many records as were judged is
-    used, if there are limits.
+    for skewed records (Hall 1992). Fewer than `FEWEST_REPEATS` say next to nothing about other trainings, so then the
+    interval is for these models only. Influences of 0 say nothing of the spread; then Wilson's interval of as many
+    records as were judged is used, if there are limits.
     """
     return over_layouts(found.value, [layout(block) for block in found.blocks], limits, found.judged)
 
@@ -270,8 +277,8 @@ def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
     """
     repeats, cells = [], []
     for blocks in groups:
-        if len(blocks[0].rows) > 1:
-            alone = [_of_cells(block) for block in blocks]
+        if len(blocks[0].rows) >= FEWEST_REPEATS:
+            alone = [residual(block) for block in blocks]
             repeats.append(
                 _of_repeats(np.sum([block.rows for block in blocks], axis=0), sum(part.variance for part in alone))
             )
@@ -302,7 +309,7 @@ def _hall(quantile: float, skewness: float) -> float:
 
 
 def _of_repeats(means: np.ndarray, of_cells: float) -> _Spread:
-    """The part of the variance of a mean of R ≥ 2 repeats' means that comes from the repeats and from the cells.
+    """The part of the variance of a mean of R repeats' means that comes from the repeats and from the cells.
 
     The cells alone give ``of_cells``, so it is at least what one of ten studies with that variance would show.
     """
@@ -331,7 +338,7 @@ def freedom_of(deviations: np.ndarray) -> float:
     return max(2 / (2 / (n - 1) + kurtosis / n), 1.0)
 
 
-def _of_cells(block: Layout) -> _Spread:
+def residual(block: Layout) -> _Spread:
     """The part of the variance of a mean of (R, n) that comes from neither the repeat nor the record alone."""
     repeats, n = len(block.rows), len(block.columns)
     if n < 2:

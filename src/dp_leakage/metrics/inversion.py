@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from dp_leakage.metrics.intervals import Estimate, over_repeats
+from dp_leakage.metrics.intervals import FEWEST_REPEATS, Estimate, over_repeats
 from dp_leakage.metrics.reconstruction import measure_reconstruction
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
@@ -49,4 +49,5 @@ def _by_class(long: pd.DataFrame, attack: str, own: list[str]) -> Iterator[dict]
             yield row("mia_distance", str(repeat), Estimate(float(value), np.nan, np.nan), **said)
         mean = float(values.mean())
         spread = over_repeats(Estimate(mean, mean, mean), values.to_numpy(), (0.0, np.inf))
-        yield row("mia_distance", ALL, spread if len(values) > 1 else Estimate(mean, np.nan, np.nan), **said)
+        known = len(values) >= FEWEST_REPEATS
+        yield row("mia_distance", ALL, spread if known else Estimate(mean, np.nan, np.nan), **said)

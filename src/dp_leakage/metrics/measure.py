@@ -116,7 +116,9 @@ class Measure(NamedTuple):
 ADVANTAGE = Measure(roc.rate_difference, coins.rate_difference, (-1.0, 1.0))
 # Values (R, n) and members, (n,) if all repeats share them, else (R, n), to an estimate.
 Judge = Measure | Callable[[np.ndarray, np.ndarray], Estimate]
-REACHED = ADVANTAGE._replace(fixed=roc.reached_advantage)
+REACHED = Measure(
+    roc.reached_advantage, lambda named, member: roc.with_choice(coins.rate_difference(named, member)), (-1.0, 1.0)
+)
 BALANCED = Measure(roc.balanced_accuracy, coins.balanced_accuracy, (0.0, 1.0))
 # Of values from -1 to 1.
 DIFFERENCE = Measure(lambda m, n: crossed(roc.gap(m, n), (-2.0, 2.0)), coins.rate_difference, (-2.0, 2.0))
@@ -227,7 +229,7 @@ def _of_runs(member: np.ndarray, here: slice) -> np.ndarray:
 
 def _largest_advantage(values: list[np.ndarray], member: np.ndarray) -> tuple[Estimate, int]:
     """The largest advantage of those whom several attacks name, (R, n) each, and the place of its attack."""
-    moved = [_moved(one, member, roc.gap, coins.rate_difference) for one in values]
+    moved = [roc.with_choice(_moved(one, member, roc.gap, coins.rate_difference)) for one in values]
     return _largest([REACHED(one, member) for one in values], moved, REACHED.limits)
 
 
@@ -316,7 +318,12 @@ def _mean_of(of: str, limits: tuple[float, float]) -> Measure:
 
 
 def measure_training(
-    history: pd.DataFrame, baseline: pd.DataFrame | None = None, *, n_train: int, n_test: int
+    history: pd.DataFrame,
+    baseline: pd.DataFrame | None = None,
+    *,
+    n_train: int,
+    n_test: int,
+    guessing: float | None = None,
 ) -> list[dict]:
     """Rows for a cell's accuracies after the last epoch, and for the accuracy lost to its defense.
 
@@ -324,12 +331,14 @@ def measure_training(
         history: repeat, epoch, train_accuracy, test_accuracy.
         baseline: the same for the non-private cell; if None, accuracy_loss is left out.
         n_train, n_test: how many records the accuracies are over.
+        guessing: the test accuracy of naming the most frequent class (`majority.guessing`); None: not known.
 
     Returns:
         train_accuracy, test_accuracy (Wilson; all repeats have the same records, so the records count once),
         train_test_gap, the first minus the second, and accuracy_loss = 1 − accuracy / mean baseline accuracy on test
         records. Its interval compares the two on each record (`paired.paired_loss`) if both histories keep the right
-        answers; else the two accuracies count as independent, which is on the safe side.
+        answers; else the two accuracies count as independent, which is on the safe side. With ``guessing`` also
+        guessing_accuracy and guessing_loss, what test_accuracy and accuracy_loss would be of a model that guesses.
     """
     rows = []
     for metric, n in (("train_accuracy", n_train), ("test_accuracy", n_test)):
@@ -344,6 +353,10 @@ def measure_training(
     )
     if baseline is not None:
         rows += _losses(history, baseline, n_test)
+    if guessing is not None:
+        rows.append(row("guessing_accuracy", ALL, Estimate(guessing, guessing, guessing)))
+        if baseline is not None and (mean := float(_final(baseline, "test_accuracy").mean())) > 0:
+            rows.append(row("guessing_loss", ALL, Estimate(*[1 - guessing / mean] * 3)))
     return rows
 
 

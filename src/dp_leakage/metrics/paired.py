@@ -8,7 +8,8 @@ right, which a correlation of the two accuracies (Newcombe 1998, *Improved confi
 between binomial proportions based on paired data*) is not.
 
 The models' trainings count as independent, so their spreads are added and nothing of them cancels. That errs on the
-safe side where the same repeat of both trains on the same records (design ``coins``).
+safe side where the same repeat of both trains on the same records (design ``coins``). With fewer than
+`intervals.FEWEST_REPEATS` trainings the interval is for these models, and has no such spread.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ import pandas as pd
 from scipy.special import ndtri, stdtrit
 
 from dp_leakage.data.persons import effective_of
-from dp_leakage.metrics.intervals import Estimate, difference, freedom_of, ratio, widen, wilson
+from dp_leakage.metrics.intervals import FEWEST_REPEATS, Estimate, difference, freedom_of, ratio, widen, wilson
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, covariance
 from dp_leakage.metrics.simultaneous import half_width, level_of
 
@@ -102,9 +103,9 @@ def _correlation(variances: np.ndarray) -> float:
 
 
 def _spread(models: RightAnswers) -> Spread:
-    """The variance of a mean accuracy between trainings, and its degrees of freedom; a single one says nothing."""
-    freedom = len(models.right) - 1
-    return [(float(np.var(models.accuracies, ddof=1)) / (freedom + 1), freedom)] if freedom else []
+    """The variance of a mean accuracy between trainings, and its degrees of freedom; nothing of too few trainings."""
+    n = len(models.right)
+    return [(float(np.var(models.accuracies, ddof=1)) / n, n - 1)] if n >= FEWEST_REPEATS else []
 
 
 def _over_trainings(records: Estimate, between: Spread, level: float) -> Estimate:

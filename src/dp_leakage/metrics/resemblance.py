@@ -72,9 +72,11 @@ def resemblance(
     (0.0, 1.0)
     """
     own, theirs = _held_out(correct, trained_on), _held_out(reference_correct, reference_trained_on)
-    accuracy = _pair(own, theirs)
     if not reference_trained_on.any(axis=1).all():
-        return Resemblance(accuracy, None)
+        # On the same records, since those that the model was not trained on may be harder than the others.
+        same = reference_trained_on | trained_on.all(axis=0)
+        return Resemblance(_pair(own, _held_out(reference_correct, same)), None)
+    accuracy = _pair(own, theirs)
     own_gap = _held_out(correct, ~trained_on) - own
     return Resemblance(accuracy, _pair(own_gap, _held_out(reference_correct, ~reference_trained_on) - theirs))
 

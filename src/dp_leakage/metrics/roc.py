@@ -10,6 +10,7 @@ from scipy.special import bdtrik
 
 from dp_leakage.metrics.intervals import (
     CONFIDENCE,
+    FEWEST_REPEATS,
     Estimate,
     Influences,
     difference,
@@ -22,7 +23,7 @@ from dp_leakage.metrics.intervals import (
 # What an area's greatest variance counts for beside what was seen, in records on the wrong side, of which there are
 # min(m, n)·θ(1−θ). With 0, intervals for 50 records held an area of .99 in .68 to .92 of studies; a half gives .96.
 MISPLACED = 0.5
-OF_ONE_RUN = 1.3  # by how much the choice of thresholds widens the interval of a single run
+OF_FEW_RUNS = 1.3  # by how much the choice of thresholds widens an interval if too few runs are there to show it
 
 
 def rate_difference(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
@@ -38,14 +39,19 @@ def rate_difference(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
 def reached_advantage(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
     """`rate_difference` of whom thresholds name that were chosen on other records (`metrics.reached`).
 
-    In a single run the folds that choose and the fold that is judged are parts of one sample, which adds about two
-    thirds to the variance (0.4 to 0.8 in simulations). Several runs' choices mostly cancel.
+    The folds that choose and the fold that is judged are parts of one sample, which adds about two thirds to the
+    variance (0.4 to 0.8 in simulations). From `FEWEST_REPEATS` runs on the spread between them shows it.
     """
     found = rate_difference(members, nonmembers)
-    if len(members) > 1:
+    if len(members) >= FEWEST_REPEATS:
         return found
-    low, high = (found.value + OF_ONE_RUN * (end - found.value) for end in found[1:])
+    low, high = (found.value + OF_FEW_RUNS * (end - found.value) for end in found[1:])
     return Estimate(found.value, max(low, -1.0), min(high, 1.0))
+
+
+def with_choice(found: Influences) -> Influences:
+    """Influences on a difference of rates, if thresholds were chosen on other records, as in `reached_advantage`."""
+    return found if len(found.blocks[0]) >= FEWEST_REPEATS else found.wider(OF_FEW_RUNS)
 
 
 def gap(members: np.ndarray, nonmembers: np.ndarray) -> Influences:

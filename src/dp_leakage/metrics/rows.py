@@ -6,7 +6,6 @@ To add a qualifier, name it here, and give it to `row` where the metric is made.
 """
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,6 @@ CELL = ["dataset", "model", "defense"]  # the columns that name a cell of a stud
 NUMBERS = ["value", "low", "high"]
 MEASURED = ["metric", "repeat", *NUMBERS]
 OF_ONE_RECORD = "one record of a person's"  # how the note of an ε begins that is no bound for a person with many
-FORMER = "setting"  # the column of texts that held all qualifiers until version 0.2
 
 
 class Qualifier(NamedTuple):
@@ -74,10 +72,10 @@ QUALIFIERS = {
     "design": Qualifier("of an audit: `one_run`, `many_runs` or `trials`"),
     "canary": Qualifier("of an audit: the kind of its canaries"),
     "claim": Qualifier("of an audit: what it tests, the bare (ε, δ) or the mechanism's `own` curve"),
-    "seen": Qualifier("of an audit: what the attacker sees, such as `loss` or `white_box`"),
+    "seen": Qualifier("of an audit or a blind guess: what it sees, such as `loss` or `white_box`"),
     "start": Qualifier("of an audit: where trainings start"),
     "bug": Qualifier("of an audit: the fault planted in the training; `none` without"),
-    "models": Qualifier("of an audit: how many models were trained", float),
+    "models": Qualifier("of an audit: how many models were trained; of references: how many there are", float),
     "runs": Qualifier("of an audit by the coins of a study: how many repeats it is from", float),
     "coins": Qualifier("of an audit: how many coins were tossed", float),
     "guesses": Qualifier("of an audit: how many coins were guessed", float),
@@ -155,12 +153,3 @@ def words_of(row: Mapping[str, Any]) -> str:
     """The qualifiers that apply to a row, for messages."""
     there = {name: row[name] for name in QUALIFIERS if name in row and not pd.isna(row[name]) and row[name] != ""}
     return ", ".join(f"{name}={of:g}" if isinstance(of, float) else f"{name}={of}" for name, of in there.items())
-
-
-def check_tidy(frame: pd.DataFrame, path: Path) -> None:
-    """Raises UserError if a file of metrics or of a figure's numbers was written up to version 0.2."""
-    if FORMER in frame:
-        raise UserError(
-            f"{path} was written by version 0.2 or older: its column '{FORMER}' is now a column each for attack, fpr, "
-            "and so on; delete it and run its study again with `snakemake STUDY`"
-        )

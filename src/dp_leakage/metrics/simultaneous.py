@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Z
+from dp_leakage.metrics.intervals import CONFIDENCE, FEWEST_REPEATS, Estimate, Z
 
 
 def simultaneous(
@@ -34,7 +34,7 @@ def simultaneous(
         return estimate
     start, span = limits[0], limits[1] - limits[0]
     share, half = min(max((value - start) / span, 0.0), 1.0), (high - low) / 2 / span
-    quantile = Z * _farther(half * span, comparisons, np.asarray(repeats, dtype=float))
+    quantile = Z * farther(half * span, comparisons, np.asarray(repeats, dtype=float))
     spread = share * (1 - share)
     # Wilson's half-width is half² (1 + s)² = s · spread + s²/4 with s = z²/n: solved for s, then n.
     least = min(half, 0.5 - 1e-12) ** 2
@@ -47,16 +47,16 @@ def simultaneous(
     return Estimate(value, float(min(ends[0], low)), float(max(ends[1], high)))
 
 
-def _farther(half: float, comparisons: int, repeats: np.ndarray) -> float:
-    """By which factor a 95 % half-width grows.
+def farther(half: float, comparisons: float, repeats: np.ndarray) -> float:
+    """By which factor a 95 % half-width > 0 grows so that as many intervals hold together.
 
-    The part of the variance that the repeats show has few degrees of freedom. As in `intervals.crossed`, the root of
-    the mean square of Satterthwaite's half-width and MOVER's is used.
+    The part of the variance that the ``repeats``' values (R,) show has few degrees of freedom. As in
+    `intervals.crossed`, the root of the mean square of Satterthwaite's half-width and MOVER's is used.
     """
     level = level_of(comparisons)
     far = float(ndtri(level))
     n = len(repeats)
-    if n < 2 or not np.isfinite(repeats).all():
+    if n < FEWEST_REPEATS or not np.isfinite(repeats).all():
         return far / Z
     near = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2))
     between = min(float(np.var(repeats, ddof=1)) / n, half**2 / near**2)
@@ -64,7 +64,7 @@ def _farther(half: float, comparisons: int, repeats: np.ndarray) -> float:
     return max(half_width(within, [(between, n - 1)], level) / half, far / Z)
 
 
-def level_of(comparisons: int) -> float:
+def level_of(comparisons: float) -> float:
     """The probability below the upper end of each of so many two-sided intervals that hold together."""
     return 1 - (1 - CONFIDENCE) / 2 / comparisons
 

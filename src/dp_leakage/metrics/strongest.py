@@ -2,9 +2,10 @@
 
 The estimand is the number of the attack whose number is truly largest. The largest measured number is too large, by the
 luck of whichever attack came out first. What is expected of that luck is taken off (a parametric bootstrap of the
-choice, Efron 2014). To choose the attack on other records than it is judged on counts no luck either. But then each
-part of the records is judged by an attack that did worse there than elsewhere: between attacks that are about alike,
-the number varies more, and can be below what every one of them reaches.
+choice, Efron 2014, from numbers that are drawn together as in empirical Bayes). To choose the attack on other records
+than it is judged on counts no luck either. But then each part of the records is judged by an attack that did worse
+there than elsewhere: between attacks that are about alike, the number varies more, and can be below what every one of
+them reaches.
 
 The interval's upper end is the largest of the attacks' own upper ends: the truly best attack is among them, so no
 correction is needed. A lower end could be above the truth by any attack's luck. So the lower ends of all contenders
@@ -17,8 +18,10 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from scipy.special import ndtr
 
-from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Influences, Z
+from dp_leakage.metrics.intervals import CONFIDENCE, FEWEST_REPEATS, Estimate, Influences, Z, layout, residual
+from dp_leakage.metrics.simultaneous import farther
 
 CONTENDS = 3.0  # standard errors of the difference below the best; a truly best attack is dropped once in 700 studies
 DRAWS = 50_000  # give quantiles to about 0.01
@@ -40,20 +43,35 @@ def of_strongest(alone: Sequence[Estimate], moved: Sequence[Influences], limits:
     apart = np.sqrt(np.maximum(variance + variance[best] - 2 * shared[best], 0.0))
     contends = each[best] - each <= CONTENDS * apart
     rivals = shared[np.ix_(contends, contends)]
-    wider = largest_quantile(rivals) / Z
-    low = max(one.value - wider * (one.value - one.low) for one, kept in zip(alone, contends, strict=True) if kept)
+    # As many independent errors would have that quantile; with few repeats far quantiles are Student's.
+    comparisons = float(ndtr(-Z) / ndtr(-largest_quantile(rivals)))
+    ends = zip(alone, moved, contends, strict=True)
+    low = max(_lower_end(one, influences, comparisons) for one, influences, kept in ends if kept)
     high = max(one.high for one in alone)
     value = max(each[best] - luck(each[contends], rivals), low)
     return Estimate(float(value), float(max(low, limits[0])), float(min(high, limits[1])))
 
 
+def _lower_end(one: Estimate, moved: Influences, comparisons: float) -> float:
+    """The lower end of one of so many intervals that hold together."""
+    below, repeats = one.value - one.low, np.sum([block.mean(axis=1) for block in moved.blocks], axis=0)
+    return one.value - (below * farther(below, comparisons, repeats) if below > 0 else 0.0)
+
+
 def covariance(moved: Sequence[Influences]) -> np.ndarray:
-    """(k, k): of k numbers measured on the same records and repeats, at most (Owen 2007, as `over_repeats`)."""
-    found = np.zeros((len(moved), len(moved)))
-    for blocks in zip(*(one.blocks for one in moved), strict=True):
-        found += _of_means(np.stack([block.mean(axis=0) for block in blocks]))
-    rows = np.stack([np.sum([block.mean(axis=1) for block in one.blocks], axis=0) for one in moved])
-    return found + _of_means(rows)
+    """(k, k): of k numbers measured on the same records and repeats, as far as an interval is for (`crossed`).
+
+    The records' means show what comes from the records, and from records and repeats together. From `FEWEST_REPEATS` on
+    the trainings count too: the part of the repeats' covariance that these two together do not explain.
+    """
+    pairs = list(zip(*(one.blocks for one in moved), strict=True))  # each block of all numbers
+    of_records = sum(_of_means(np.stack([block.mean(axis=0) for block in blocks])) for blocks in pairs)
+    if len(pairs[0][0]) < FEWEST_REPEATS:
+        return np.asarray(of_records)
+    of_repeats = _of_means(np.stack([np.sum([block.mean(axis=1) for block in one.blocks], axis=0) for one in moved]))
+    of_cells = sum(residual(layout(block)).variance for blocks in pairs for block in blocks)
+    seen = of_repeats.trace()
+    return np.asarray(of_records + of_repeats * (max(1 - of_cells / seen, 0.0) if seen > 0 else 0.0))
 
 
 def _of_means(values: np.ndarray) -> np.ndarray:
@@ -76,14 +94,21 @@ def largest_quantile(shared: np.ndarray) -> float:
 def luck(each: np.ndarray, shared: np.ndarray) -> float:
     """The mean error of the number that is largest as measured, ≥ 0: by how much the choice is too high.
 
+    The truth is taken to be the numbers as measured, but drawn together, so that with their errors they spread as they
+    were seen to. As measured they would be further apart than in truth, and the choice would seem to be easier.
+
     Args:
-        each: (k,) numbers, taken for the truth (a parametric bootstrap).
+        each: (k,) numbers as measured.
         shared: (k, k), the covariance of their errors.
     """
-    if len(each) == 1:
+    k = len(each)
+    if k == 1:
         return 0.0
     errors = _errors(shared, DRAWS_OF_MEAN)
-    best = (each[:, None] + errors).argmax(axis=0)
+    by_chance = (shared.trace() - shared.sum() / k) / (k - 1)
+    seen = float(np.var(each, ddof=1))
+    truth = each * np.sqrt(max(1 - by_chance / seen, 0.0)) if seen > 0 else each
+    best = (truth[:, None] + errors).argmax(axis=0)
     return max(float(np.take_along_axis(errors, best[None], axis=0).mean()), 0.0)
 
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, dtype
 
 ROUNDING = 32  # computed lengths are off by at most this many units of floating-point precision
 WIDE = 2048  # of more numbers, a float32 sum of squares loses more than half of that precision
+CANCELLED = 64  # of terms whose summed lengths exceed their sum's length so many times, the sum is formed first
 LEAST_NORM = 1e-15  # for float32 vectors; the squares of shorter ones vanish
+
+
+def lost(terms: int | Tensor, lengths: Tensor, dtype: dtype) -> Tensor:
+    """The most that rounding takes from sums of ``terms`` vectors with summed ``lengths``, in one product of ``dtype``.
+
+    The classical bound of an inner product, to first order (Higham 2002, equation 3.5). What the vectors add up to may
+    be much shorter than they are, so it has nothing to do with the length of the sum.
+    """
+    import torch
+
+    return lengths * terms * (torch.finfo(dtype).eps / 2)
 
 
 def norm(x: Tensor) -> Tensor:

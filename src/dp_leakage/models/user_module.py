@@ -30,6 +30,9 @@ def module_layers(factory: Factory, input_shape: tuple[int, ...], n_classes: int
     layer = TorchModule(factory, tuple(input_shape), n_classes)
     if not layer.parameter_shapes():
         raise UserError(f"{layer.title} has no parameters that ask for a gradient, so nothing of it can be trained")
+    for name, own in layer.workplace.named_parameters():
+        if not own.is_floating_point():
+            raise UserError(f"{layer.title}: parameter '{name}' is {own.dtype}; valid are floating-point numbers")
     return (layer,)
 
 

@@ -59,12 +59,6 @@ def solved(
     return replace(training, mechanism=with_amount(step, float(amount)))
 
 
-def calibrated(settings: dict[str, Any] | None, **run: Any) -> Mechanism | None:
-    """The mechanism of `solved`."""
-    training = solved(settings, **run)
-    return None if training is None else training.mechanism
-
-
 def epsilon_after(training: Training, accountant: str, delta: float) -> float:
     """The ε that ``accountant`` finds for a training.
 

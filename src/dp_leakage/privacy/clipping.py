@@ -1,9 +1,23 @@
 """Bounding: how much of each unit's gradient enters the sum.
 
 Formal guarantee. With ``scales`` from `bound_scales`, adding or removing one unit moves Σ scaleᵢ·gᵢ by at most
-``clip_norm`` (add/remove neighbors), and replacing one by at most 2·``clip_norm``. The scales hold this in the
-floating point of ``norms``, whose rounding they allow for. A unit with gradient 0 contributes nothing. With
-``per_layer`` each of L layers is clipped to ``layer_norm``, C/√L, so that the whole is at most C long.
+``clip_norm`` (add/remove neighbors), and replacing one by at most 2·``clip_norm``. A unit with gradient 0 contributes
+nothing. With ``per_layer`` each of L layers is clipped to ``layer_norm``, C/√L, so that the whole is at most C long.
+
+The scales hold this for the sum as floating point adds it up: a unit is bounded to C/(1 + `allowance`), which leaves
+room for all rounding. The noise is that of C, so no accountant has to know.
+
+1. A computed length is off by at most `norms.ROUNDING` units of precision. Where it comes from inner products, it
+   counts what rounding may take from the sum of the unit's own terms; where these cancel, the gradient is formed.
+2. A unit also shifts how the sum of the others rounds. Let a product add up m terms, one after the other. On the same
+   grid, two sums that differ round alike. They part only while one is above a power of two, MC, and the other below,
+   and then by at most the finer grid's step, u·MC with u = eps/2, at each of the m − M other terms: together m²uC/4.
+   So B/m products move by at most mBuC/4, with m = `products.CHAIN`. Batches that are made for it reach this. The
+   allowance is half as much again, since B is a mean and terms may tie.
+
+This takes for granted that a unit's own gradient is computed alike in any company, and a product adds its terms one
+after the other. Where a sum has several terms of a unit (positions, records), the second part is argued for terms
+that do not cancel, and searched for others.
 """
 
 import math
@@ -15,6 +29,7 @@ from torch import Tensor
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES, blamed, function
 from dp_leakage.models.norms import LEAST_NORM, ROUNDING
+from dp_leakage.models.products import CHAIN
 from dp_leakage.privacy.mechanism import PER_LAYER, Bound
 from dp_leakage.privacy.mechanisms import noise_module
 
@@ -26,6 +41,11 @@ LENGTHS = 1000  # of gradients, on which a plugin's bound is tried before a trai
 def layer_norm(clip_norm: float, layers: int) -> float:
     """C/√L: how long the gradient of each of L layers may be under ``per_layer`` (McMahan et al. 2018, flat shares)."""
     return clip_norm / math.sqrt(layers)
+
+
+def allowance(units: float, dtype: torch.dtype) -> float:
+    """The share of C that rounding in ``dtype`` may add to what a unit moves, for sums of so many units on average."""
+    return (ROUNDING + units * CHAIN * 3 / 16) * torch.finfo(dtype).eps
 
 
 def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, divisor: float = 1.0) -> Tensor:
@@ -40,19 +60,19 @@ def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, d
         norms: ≥ 0 and finite, any shape, float32 or float64.
         clip_norm: C > 0; for ``clip`` also one for each of the norms, as a tensor that broadcasts with them.
         bound: ``clip``, ``normalize``, or the name of such a file.
-        divisor: what the bounded sum is to be divided by, > 0.
+        divisor: what the bounded sum is to be divided by, > 0: the number of units in it, on average.
 
     Returns:
-        A tensor like ``norms``: scale·norm ≤ C/divisor. It is 0 where a file's own scale breaks the bound, since an
-        error would reveal the record; `check_bound` raises it before a training.
+        A tensor like ``norms``: scale·norm ≤ C/(1 + `allowance`)/divisor. It is 0 where a file's own scale breaks the
+        bound, since an error would reveal the record; `check_bound` raises it before a training.
     """
-    length = _length(clip_norm, norms)
+    length = clip_norm / (1 + allowance(divisor, norms.dtype))
     if bound == "normalize":
         return (norms + LEAST_LENGTH).reciprocal_().mul_(length / divisor)
     if bound in ("clip", PER_LAYER):
         return (norms + OPACUS_EPSILON).reciprocal_().mul_(length / divisor).clamp_(max=1 / divisor)
     scales = _own_scales(norms, length, bound)
-    return scales.where(_within(scales, norms, clip_norm), 0.0) / divisor
+    return scales.where(_within(scales, norms, length), 0.0) / divisor
 
 
 def check_bound(bound: Bound | str, clip_norm: float) -> None:
@@ -60,7 +80,7 @@ def check_bound(bound: Bound | str, clip_norm: float) -> None:
     if bound in get_args(Bound):
         return
     norms = torch.logspace(math.log10(LEAST_NORM), 38, LENGTHS)
-    scales = _own_scales(norms, _length(clip_norm, norms), bound)
+    scales = _own_scales(norms, clip_norm, bound)
     if not bool((kept := _within(scales, norms, clip_norm)).all()):
         raise UserError(
             f"plugin {bound}: its function bound makes a gradient of length {norms[~kept][0]:g} one of "
@@ -69,13 +89,9 @@ def check_bound(bound: Bound | str, clip_norm: float) -> None:
         )
 
 
-def _length(clip_norm: float | Tensor, norms: Tensor) -> float | Tensor:
-    """What computed norms may be bounded to, so that the true ones keep to ``clip_norm``."""
-    return clip_norm * (1 - ROUNDING * torch.finfo(norms.dtype).eps)
-
-
 def _within(scales: Tensor, norms: Tensor, clip_norm: float | Tensor) -> Tensor:
-    return (scales * norms).abs() <= clip_norm  # NaN is not
+    rounded = clip_norm * (1 + ROUNDING * torch.finfo(norms.dtype).eps)  # as the function's own arithmetic may be
+    return (scales * norms).abs() <= rounded  # NaN is not
 
 
 def _own_scales(norms: Tensor, length: float | Tensor, plugin: str) -> Tensor:

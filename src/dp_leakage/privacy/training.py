@@ -1,7 +1,9 @@
 """One training as everything that accounts for it reads it: facts alone, whatever is asked about them."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from math import ceil, inf
+from typing import Any
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
@@ -26,6 +28,8 @@ class Training:
             records before the training: one more Gaussian mechanism that every record takes part in. None for none.
         records: ≥ 1: at most so many units come and go with one coin: a person's records, if each is a unit.
         groups: the number of (sub)classes, if these are the units. None otherwise.
+        moves: whether the number of units differs between neighbors, and with it batches and the noise of their mean.
+            Nothing is proven then.
     """
 
     mechanism: Mechanism
@@ -36,6 +40,7 @@ class Training:
     projection_noise: float | None = None
     records: int = 1
     groups: int | None = None
+    moves: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks or ()))
@@ -49,6 +54,16 @@ class Training:
         for name, noise in (noises | {"projection_noise": self.projection_noise}).items():
             if noise is not None and not 0 <= noise < inf:
                 raise UserError(f"{name}: {noise} is no amount of noise; valid: 0 or more.")
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> "Training":
+        """The training with these `settings`."""
+        return cls(**{**settings, "mechanism": Mechanism(**settings["mechanism"])})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of it as plain data, for JSON."""
+        return asdict(self)
 
     @property
     def sampler(self) -> str:
@@ -74,12 +89,6 @@ class Training:
     def uses(self) -> int:
         """Number of steps that one unit can take part in: one in each epoch, one in each turn, or all."""
         return self.epochs if self.sampler in ONCE_AN_EPOCH else ceil(self.steps / self.mechanism.turns)
-
-    def projection_cost(self, neighbors: str) -> float:
-        """ρ = Δ²/2σ² of the private PCA, 0 without one; Δ² is 1, and 2 for replace_one (``data.projection``)."""
-        if self.projection_noise is None:
-            return 0.0
-        return (2.0 if neighbors == "replace_one" else 1.0) / (2 * self.projection_noise**2)
 
     def under(self, sampler: str) -> "Training":
         """The same training with batches drawn in another way."""

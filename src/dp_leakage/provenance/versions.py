@@ -5,12 +5,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-PACKAGES = ("dp-leakage", "torch", "dp-accounting", "opacus", "numpy", "scipy", "scikit-learn", "pandas", "snakemake")
+PACKAGES = ("dp-leakage", "torch", "dp-accounting", "numpy", "scipy", "scikit-learn", "pandas", "snakemake")
 
 
-def versions() -> dict[str, str]:
-    """Package → its version here, of those that are installed; Python's first."""
-    return {"Python": platform.python_version()} | {name: found for name in PACKAGES if (found := _version(name))}
+def versions(*further: str) -> dict[str, str]:
+    """Return package → its version here, Python's first, of those that every result depends on and of ``further`` ones.
+
+    Packages that are not installed are left out.
+    """
+    named = (*PACKAGES, *further)
+    return {"Python": platform.python_version()} | {name: found for name in named if (found := _version(name))}
 
 
 def of_page_and_trainings(here: Mapping[str, str], trainings: Sequence[Mapping[str, str]]) -> dict[str, str]:
@@ -18,10 +22,13 @@ def of_page_and_trainings(here: Mapping[str, str], trainings: Sequence[Mapping[s
 
     >>> of_page_and_trainings({"torch": "2.13"}, [{"torch": "2.13"}, {"torch": "2.12"}, {"torch": "2.12"}])
     {'torch': '2.13 (2.12 in 2 of 3 target trainings)'}
+    >>> of_page_and_trainings({}, [{"opacus": "1.6"}, {"opacus": "1.6"}, {}])
+    {'opacus': '1.6'}
     """
     said = {}
-    for package, found in here.items():
-        others = Counter(of.get(package, "none") for of in trainings)
+    for package in dict.fromkeys([*here, *(name for of in trainings for name in of)]):
+        others = Counter(of[package] for of in trainings if package in of)
+        found = here.get(package) or others.most_common(1)[0][0]
         others.pop(found, None)
         words = ", ".join(f"{other} in {count:,}" for other, count in sorted(others.items()))
         said[package] = f"{found} ({words} of {len(trainings):,} target trainings)" if words else found

@@ -11,20 +11,26 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import is_dir, user_path
 from dp_leakage.common.rounding import rounded_down
 from dp_leakage.common.shown import show
-from dp_leakage.release.folder import alone, check_new, released_before, verify
+from dp_leakage.options.release import parser, verifying
+from dp_leakage.release.folder import alone, check_new, released_before
+from dp_leakage.release.verify import verify
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        options.run(options)
+        if words[:1] == ["make"]:
+            _make(parser().parse_args(words[1:]))
+        elif words[:1] == ["verify"]:
+            _verify(verifying().parse_args(words[1:]))
+        else:
+            print(f"usage: {__doc__}")
+            return 0 if words[:1] in (["-h"], ["--help"]) else 2
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -39,7 +45,7 @@ def _make(options: argparse.Namespace) -> None:
     import torch
 
     from dp_leakage.release.make import release
-    from dp_leakage.release.measured import measured_of
+    from dp_leakage.release.measured import advice_of, measured_of
     from dp_leakage.release.plan import plan_of, study_named
     from dp_leakage.release.sheet import records_in_words
     from dp_leakage.release.statement import spent_in_words
@@ -55,14 +61,14 @@ def _make(options: argparse.Namespace) -> None:
     wanted = study.spec.get("release") or {}
     if not options.cell and not study.releases:
         raise UserError(f"CELL is missing: study {study.target} names none in release.cell; name one as model/defense")
-    cell = study.cell_named(today(options.cell, "cell") or wanted["cell"])
+    cell = study.cell_named(options.cell or wanted["cell"])
     folder = user_path(options.to) if options.to else study.path(RELEASE, cell)
     if options.keep and is_dir(folder):
         print("\n".join(verify(folder)))
         return
     check_new(folder)
     check_unexpired(study)
-    for sentence in released_before(folder, study.target):
+    for sentence in [*released_before(folder, study.target), *advice_of(study, cell)]:
         print(sentence, flush=True)
     plan = plan_of(study, cell, Path(config.get("data_dir", "data")), wanted)
     measured = measured_of(study, cell, plan.units)
@@ -79,7 +85,7 @@ def _make(options: argparse.Namespace) -> None:
     times = "once" if plan.selection is None else f"{plan.selection['mean']:g} times on average"
     print(
         f"Trains {cell.model} {times} on {records_in_words(plan.told)} at a noise multiplier of "
-        f"{plan.mechanism.sigma:.4g}.",
+        f"{plan.training.mechanism.sigma:.4g}.",
         flush=True,
     )
     statement = release(plan, folder, interval, measured, _show)
@@ -89,29 +95,6 @@ def _make(options: argparse.Namespace) -> None:
 
 def _show(done: int, of: int, what: str = "epoch") -> None:
     show(f"\r{what} {done} of {of}" + ("\n" if done == of else ""))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="python -m dp_leakage.release", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    commands = parser.add_subparsers(required=True, parser_class=Parser)
-    make = commands.add_parser("make", help="train once on all records, and write the folder")
-    make.add_argument("study", help="a study of workflow/studies or studies")
-    make.add_argument(
-        "cell", nargs="?", default="", help="model/defense, or dataset/model/defense; if not given, the study's own"
-    )
-    make.add_argument("--to", default="", help="where to: a folder that does not exist (default: releases/…)")
-    make.add_argument("--keep", action="store_true", help="verify the folder, if it is there")
-    # Their values are those of the study's keys, and checked as these are.
-    make.add_argument("--models", help="train so many twins with a canary, to audit the training: release.audit.models")
-    make.add_argument("--canary", help="of the twins: release.audit.canary")
-    make.add_argument("--scale", help="of the study, if not config.yaml's")
-    make.set_defaults(run=_make)
-    check = commands.add_parser("verify", help="check the hashes, and compute ε again by dp-accounting alone")
-    check.add_argument("folder", help="of a release")
-    check.set_defaults(run=_verify)
-    return parser
 
 
 if __name__ == "__main__":

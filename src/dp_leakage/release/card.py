@@ -3,12 +3,17 @@
 import json
 
 from dp_leakage.common.config import Json
-from dp_leakage.release.folder import MODEL, PRIVACY, SHEET, WEIGHTS
+from dp_leakage.release.folder import CARD, MODEL, PRIVACY, SHEET, WEIGHTS
 from dp_leakage.release.network import RECORD
-from dp_leakage.release.sheet import records_in_words
+from dp_leakage.release.sheet import page, records_in_words, sections
 from dp_leakage.release.statement import in_words, spent_in_words
 
-NO_FILL = "Where that is null, the data had no missing value, and the answer to a missing number is NaN."
+NO_FILL = "Where that is null, the answer to a missing number is NaN."
+
+
+def pages(statement: Json) -> dict[str, bytes]:
+    """Return the files that say a statement in words, name → content."""
+    return {CARD: card(statement).encode(), SHEET: page(sections(statement)).encode()}
 
 
 def card(statement: Json) -> str:

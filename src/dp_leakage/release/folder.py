@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,25 +11,32 @@ from hashlib import sha256
 from pathlib import Path
 
 from dp_leakage.common.config import Json
-from dp_leakage.common.dates import day, this_day
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
-from dp_leakage.release.statement import check_statement, spent_in_words
+from dp_leakage.release.statement import spent_in_words
 
 PRIVACY, HASHES, CARD = "privacy.json", "hashes.json", "MODEL_CARD.md"
 WEIGHTS, MODEL, SHEET, SHEET_PDF = "weights.safetensors", "model.onnx", "sheet.html", "sheet.pdf"
 WHOLE = (PRIVACY, CARD, WEIGHTS, MODEL, SHEET, SHEET_PDF)  # what a release holds beside the hashes
+LEFT = re.compile(r"whole|(\..*)?(audit|best|training[0-9]+)\..*")  # names in the folder of an unfinished release
 LARGEST = 2**34  # bytes of a file that is read
 
 
 def as_json(value: Json) -> bytes:
-    """JSON for people and programs, with sorted keys."""
-    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    """JSON for people and programs, with keys in their order, in which the pages show them too."""
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def working_folder(folder: Path) -> Path:
     """Where an unfinished release keeps its state; it lies beside the folder, so that a rename is enough."""
-    return folder.with_name(f".{folder.name}.unfinished")
+    return folder.parent / f".{folder.name}.unfinished"
+
+
+def is_unfinished(working: Path) -> bool:
+    """Return whether a folder holds nothing but what an unfinished release leaves there."""
+    if working.is_symlink() or not is_dir(working):
+        return False
+    return all(LEFT.fullmatch(path.name) for path in working.iterdir())
 
 
 @contextmanager
@@ -40,6 +48,8 @@ def alone(folder: Path) -> Iterator[Path]:
     """
     working = working_folder(folder)
     try:
+        if os.path.lexists(working) and not is_unfinished(working):
+            raise UserError(f"{working} is not a release's; rename it, or name another folder for the release")
         working.mkdir(parents=True, exist_ok=True)
         working.chmod(0o700)
         place = os.open(working, os.O_RDONLY)
@@ -60,7 +70,8 @@ def check_new(folder: Path) -> None:
     Then it erases what a kill may have left beside that folder, after it was whole.
     """
     if os.path.lexists(folder):
-        shutil.rmtree(working_folder(folder), ignore_errors=True)
+        if is_unfinished(working_folder(folder)):
+            shutil.rmtree(working_folder(folder), ignore_errors=True)
         words = "each release of these records spends its ε again; keep this one, or remove it and add both ε"
         raise UserError(f"{folder} exists already; {words}")
 
@@ -70,8 +81,8 @@ def released_before(folder: Path, study: str) -> list[str]:
     told = []
     for path in sorted(folder.parent.glob(f"*/{PRIVACY}")):
         try:
-            statement = _json(path)
-            if not _is_of(statement, path.parent, study):
+            statement = read_json(path)
+            if statement["study"] != study:
                 continue
             spent = spent_in_words(statement)
         except (UserError, KeyError, TypeError, ValueError):
@@ -81,11 +92,6 @@ def released_before(folder: Path, study: str) -> list[str]:
             "for all releases together, the sum of their ε holds at the sum of their δ."
         )
     return told
-
-
-def _is_of(statement: Json, folder: Path, study: str) -> bool:
-    """Is this statement in a folder of the study? One of version 0.2 names none, but its folder usually does."""
-    return bool(statement["study"] == study) if "study" in statement else folder.name.startswith(f"{study}-")
 
 
 def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -124,61 +130,10 @@ def _sync(folder: Path) -> None:
         os.close(place)
 
 
-def verify(folder: Path) -> list[str]:
-    """Checks every file of a release against its hash and computes ε again; returns what holds, in sentences.
-
-    Raises:
-        UserError: a file is missing, changed or not listed, or ε is not what the statement says.
-    """
-    if not is_dir(folder):
-        raise UserError(f"{folder} must be the folder of a release; there is none")
-    if not os.path.lexists(folder / HASHES):
-        raise UserError(f"{folder} is no release: {HASHES} is missing, which lists every file of one")
-    listed = _json(folder / HASHES)
+def read_json(path: Path) -> Json:
+    """Return the mapping that a JSON file of a release holds. UserError if it holds none."""
     try:
-        found = sorted(path.name for path in folder.iterdir())
-    except OSError as error:
-        raise UserError(f"{folder} cannot be read: {error.strerror}; mend that, and run it again") from None
-    for name in sorted({*listed, *found} - {HASHES}):
-        if name not in found:
-            raise UserError(f"{folder / name} is missing; {HASHES} lists it")
-        if name not in listed:
-            raise UserError(f"{folder / name} is not in {HASHES}; a release holds only what is listed there")
-        if sha256(_content(folder / name)).hexdigest() != listed[name]:
-            raise UserError(f"{folder / name} has changed: its SHA-256 is not the one in {HASHES}")
-    for name in WHOLE:
-        if name not in listed:
-            raise UserError(f"{folder / name} is missing; a release holds {', '.join(WHOLE)}")
-    statement = _json(folder / PRIVACY)
-    if statement.get("files") != {name: listed[name] for name in (WEIGHTS, MODEL)}:
-        raise UserError(
-            f"{folder / PRIVACY}: key 'files' must be the SHA-256 of {WEIGHTS} and {MODEL}; it is of others"
-        )
-    said = check_statement(statement, str(folder / PRIVACY))
-    return [
-        f"{len(listed)} files have the SHA-256 that {HASHES} lists.",
-        *said,
-        *_expired(statement),
-        "Not computed again: everything else that the files say. Hashes do not show who wrote it.",
-    ]
-
-
-def _expired(statement: Json) -> list[str]:
-    """A sentence if the release has expired, or if its last day is no day, as version 0.2 allowed; else none."""
-    declared = statement.get("declared")
-    expires = declared.get("expires") if isinstance(declared, dict) else None
-    if expires is None:
-        return []
-    if (last := day(expires)) is None:
-        return [
-            f"Whether it has expired is not known: its last day is {str(expires)[:50]!r}, which is no day YYYY-MM-DD."
-        ]
-    return [f"It has expired: its last day was {last}. Its files are whole."] if last < this_day() else []
-
-
-def _json(path: Path) -> Json:
-    try:
-        value = json.loads(_content(path))
+        value = json.loads(content_of(path))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON ({str(error)[:100]}); the release is damaged") from None
     if not isinstance(value, dict):
@@ -186,7 +141,8 @@ def _json(path: Path) -> Json:
     return value
 
 
-def _content(path: Path) -> bytes:
+def content_of(path: Path) -> bytes:
+    """Return the bytes of a release's file. UserError if it is none, or too large."""
     if not is_file(path) or path.is_symlink():
         raise UserError(f"{path} must be a file; the release is not whole")
     if path.stat().st_size > LARGEST:

@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from dp_leakage import __version__
 from dp_leakage.common.config import Json
 from dp_leakage.common.dates import this_day
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, Parameters, forward
 from dp_leakage.release.accuracy import accuracy_of
-from dp_leakage.release.card import card
+from dp_leakage.release.card import pages
 from dp_leakage.release.folder import (
-    CARD,
     MODEL,
     PRIVACY,
-    SHEET,
     SHEET_PDF,
     WEIGHTS,
     alone,
@@ -27,9 +26,10 @@ from dp_leakage.release.folder import (
     write_release,
 )
 from dp_leakage.release.network import check_onnx, columns_told, onnx_of
+from dp_leakage.release.outside import follows_from
 from dp_leakage.release.plan import Plan
 from dp_leakage.release.selection import Best, select
-from dp_leakage.release.sheet import page, pdf, sections
+from dp_leakage.release.sheet import pdf, sections
 from dp_leakage.release.statement import statement_of
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.released import Release, normals
@@ -66,29 +66,25 @@ def release(plan: Plan, folder: Path, interval: float, measured: Json, show: Sho
         if best.setting is None:
             shutil.rmtree(working)
             rates = ", ".join(dict.fromkeys(f"{settings['training']['learning_rate']:g}" for settings in plan.grid))
-            noise = f"a noise multiplier of {plan.mechanism.sigma:.3g}"
+            noise = f"a noise multiplier of {plan.training.mechanism.sigma:.3g}"
             raise UserError(f"training diverged: learning_rate {rates} is too high for {noise}; try a tenth of it")
         statement = statement_of(
-            plan.mechanism,
             plan.told,
             accountant=plan.cell.columns["accountant"],
             epsilon=plan.cell.columns["epsilon"],
             delta=plan.cell.columns["delta"],
             selection=plan.selection,
-            outside=(*plan.outside, *outside_of(measured)),
         )
         # A hash of the records would tell better which releases share them, and tell a guess at the members as well.
-        statement |= {"study": plan.study.target, "declared": plan.declared, "measured": measured}
+        statement |= {
+            "made_by": f"dp-leakage {__version__}",
+            "study": plan.study.target,
+            "declared": plan.declared,
+            "measured": measured,
+        }
         files = contents(plan, plan.grid[best.setting], best.parameters, statement)
         write_release(folder, files)
     return statement
-
-
-def outside_of(measured: Json) -> tuple[str, ...]:
-    """What of the measured numbers no ε covers."""
-    if not measured["attacks_run"] and "audits" not in measured:
-        return ()
-    return ("What attacks and audits measured was computed from the same records, without noise.",)
 
 
 def chosen(plan: Plan, working: Path, interval: float, show: Show) -> Best:
@@ -112,7 +108,7 @@ def chosen(plan: Plan, working: Path, interval: float, show: Show) -> Best:
 def trained(plan: Plan, settings: Json, checkpoint: Checkpoint, show: Show) -> Parameters | None:
     """The parameters of one training, from its checkpoint if there is one; None if it diverged."""
     training = TrainingSettings(**settings["training"])
-    one = Release(plan.layers(settings), *plan.records, training, plan.mechanism, person=plan.owners)
+    one = Release(plan.layers(settings), *plan.records, training, plan.training.mechanism, person=plan.owners)
     if (saved := checkpoint.load()) is not None:
         one.restore(saved[1]["epoch"], saved[0])
     while one.epoch < training.epochs:
@@ -173,13 +169,8 @@ def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json
             **accuracy(plan, layers, parameters),
         },
     }
-    told = sections(statement)
-    return files | {
-        PRIVACY: as_json(statement),
-        CARD: card(statement).encode(),
-        SHEET: page(told).encode(),
-        SHEET_PDF: pdf(told),
-    }
+    statement["outside"] = list(dict.fromkeys([*plan.outside, *follows_from(statement)]))
+    return files | {PRIVACY: as_json(statement), **pages(statement), SHEET_PDF: pdf(sections(statement))}
 
 
 @torch.no_grad()

@@ -1,5 +1,7 @@
 """What a study measured on its own models of the cell that is released."""
 
+import json
+
 import numpy as np
 import pandas as pd
 
@@ -13,11 +15,12 @@ from dp_leakage.metrics.coin_audit import SHARE
 from dp_leakage.metrics.rates import fewest
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.provenance.files import REBUILD
+from dp_leakage.report.claims import verdict_on
 from dp_leakage.report.leak import leaks
 from dp_leakage.steps._metrics import read_metrics
 from dp_leakage.study import Study
 from dp_leakage.study.cells import MEMBERSHIP, Cell
-from dp_leakage.study.paths import METRICS
+from dp_leakage.study.paths import CLAIMS, METRICS
 from dp_leakage.study.protocol import COINS, design_of
 from dp_leakage.study.steps import delta_of, measure_settings
 
@@ -61,6 +64,18 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
             for fpr, worth in sorted(leak.too_few.items())
         ]
     return told
+
+
+def advice_of(study: Study, cell: Cell) -> list[str]:
+    """Return what the study's report says of releasing a cell. UserError if its claims cannot be read."""
+    path = study.path(CLAIMS)
+    if not path.exists():
+        return [f"The study has no report: {path} would say whether this setting keeps accuracy and protects."]
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return verdict_on(content, (cell.dataset, cell.model, cell.defense))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{path} cannot be read; run `snakemake {study.target}` again, which writes it") from None
 
 
 def _audits(frame: pd.DataFrame, delta: float, coins: int) -> list[Json]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +10,22 @@ import torch
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import identity
+from dp_leakage.common.places import SCHEMAS, STUDIES
+from dp_leakage.common.user_code import FILES
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.data.outside import OUTSIDE
 from dp_leakage.data.projection import Fitted, fit_and_project
 from dp_leakage.data.projection_settings import HIDDEN, LEARNED, fitted_privately, learns
 from dp_leakage.data.raw import Raw, sensitive_columns
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
-from dp_leakage.models.architectures import check_settings, is_import_path
+from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.layers import Layers
-from dp_leakage.privacy.calibration import calibrated
-from dp_leakage.privacy.mechanism import PERSON, Mechanism
-from dp_leakage.release.statement import enough_noise, mechanism_told
+from dp_leakage.privacy.calibration import solved
+from dp_leakage.privacy.mechanism import PERSON
+from dp_leakage.privacy.mechanisms import with_amount
+from dp_leakage.privacy.training import Training
+from dp_leakage.release.outside import GAPS
+from dp_leakage.release.statement import enough_noise, training_told
 from dp_leakage.steps._features import Learned, read_features
 from dp_leakage.steps._models import architecture_of, tuned_settings
 from dp_leakage.steps.prepare import records_of
@@ -30,16 +33,12 @@ from dp_leakage.study import Study
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.file import load_studies, study_files
 from dp_leakage.study.paths import learned_for, tuned_for
-from dp_leakage.study.protocol import by_person
+from dp_leakage.study.protocol import by_person, source_of
+from dp_leakage.study.release_grid import release_grid
 from dp_leakage.study.steps import features_of, prepare_settings, project_settings, train_settings
 from dp_leakage.training.released import check_released
-from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.tuning import with_rate
 
-WORKFLOW = Path("workflow")
 DECLARED = ("data_subjects", "sensitive_fields", "decision", "owner", "expires")  # keys of `release` for the sheet
-CHOOSING = ("mean", "runs", "score_noise")  # keys of `release` beside `choose`
-FREE = ("learning_rate", "momentum", "optimizer", "l2", "initialization")  # of training, in which trainings may differ
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,10 @@ class Plan:
         person: int64 (n,): whose each of them is; None if the release hides single records.
         judged: int64 (m,): those that accuracy is measured on; empty if all are trained on.
         fitted: how a raw row becomes features.
-        mechanism: with its noise.
-        told: the mechanism as numbers, see `statement.mechanism_told`.
+        training: with its noise.
+        told: the training as numbers, see `statement.training_told`.
         declared: what the study says about the data and the decision, see `DECLARED`.
-        outside: sentences about what ε does not cover.
+        outside: sentences about what ε does not cover, beside what the statement shows (`outside.follows_from`).
     """
 
     study: Study
@@ -72,7 +71,7 @@ class Plan:
     person: np.ndarray | None
     judged: np.ndarray
     fitted: Fitted
-    mechanism: Mechanism
+    training: Training
     told: Json
     declared: Json
     outside: tuple[str, ...]
@@ -100,7 +99,7 @@ class Plan:
     @property
     def units(self) -> int:
         """How many come or go one at a time between neighbors: the records, or the persons."""
-        return int(self.told["records" if self.person is None else "persons"])
+        return self.training.dataset_size
 
 
 def study_named(name: str, scale: str | None = None, release: Json | None = None) -> tuple[Study, Json]:
@@ -117,8 +116,8 @@ def study_named(name: str, scale: str | None = None, release: Json | None = None
     config = read_yaml(Path("config.yaml")) | ({"scale": scale} if scale else {})
     if release:
         config = merged(config, {"overrides": {name: {"release": release}}})
-    schemas = {key: read_yaml(WORKFLOW / "schemas" / f"{key}.schema.yaml") for key in ("config", "study")}
-    files = [*study_files(WORKFLOW / "studies"), *study_files(Path("studies"))]
+    schemas = {key: read_yaml(SCHEMAS / f"{key}.schema.yaml") for key in ("config", "study")}
+    files = [*study_files(STUDIES), *study_files(Path("studies"))]
 
     def failed(called: set[str], error: UserError) -> None:
         if name in called:
@@ -155,75 +154,42 @@ def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
     settings |= {"training": training}
     grid, selection = _selection(settings, wanted, len(judged))
     schedule = {key: training[key] for key in ("epochs", "batch_size")}
-    mechanism = check_released(calibrated(settings["mechanism"], dataset_size=units, **schedule))
-    persons = None if person is None else units
-    told = mechanism_told(mechanism, training["epochs"], training["batch_size"], len(rows), persons)
-    told = enough_noise(told, selection, cell.columns["epsilon"], cell.columns["delta"])
-    mechanism = replace(mechanism, noise_multiplier=told["noise_multiplier"])
-    outside += _looked_at(study, cell, data, len(judged), selection)
+    private = solved(settings["mechanism"], dataset_size=units, **schedule)
+    assert private is not None  # as `_settings` makes sure
+    check_released(private.mechanism)
+    told = enough_noise(training_told(private, len(rows)), selection, cell.columns["epsilon"], cell.columns["delta"])
+    private = replace(private, mechanism=with_amount(private.mechanism, told["noise_multiplier"]))
+    outside += _looked_at(study, cell, data)
     declared = {"question": study.spec.get("question", ""), "sensitive_fields": _sensitive(raw)}
     declared |= {key: wanted[key] for key in DECLARED if key in wanted}
     return Plan(
-        study, cell, grid, selection, raw, data, rows, person, judged, fitted, mechanism, told, declared, tuple(outside)
+        study, cell, grid, selection, raw, data, rows, person, judged, fitted, private, told, declared, tuple(outside)
     )
 
 
 def _selection(settings: Json, wanted: Json, judged: int) -> tuple[tuple[Json, ...], Json | None]:
     """The settings to choose from, and how: Papernot & Steinke (2022). UserError if one of them cannot be trained."""
+    grid = release_grid(settings, wanted)
     if "choose" not in wanted:
-        for key in CHOOSING:
-            if key in wanted:
-                raise UserError(f"release.{key}: nothing is chosen; name settings in release.choose, or remove the key")
-        return (settings,), None
-    if "target" in settings["mechanism"]:
-        words = "the cell's noise keeps one training to a target, which a choice would exceed; name one with an ε"
-        raise UserError(f"release.choose: {words}, or remove the key")
-    choose = wanted["choose"]
+        return grid, None
     if not judged and "score_noise" not in wanted:
         words = "all records are trained on, so the best is chosen among them by a noisy count of right answers"
         raise UserError(f"release.score_noise is missing; {words}, and this is the noise's standard deviation")
-    grid = [_changed(settings, dict(zip(choose, values, strict=True))) for values in product(*choose.values())]
     told = {"mean": wanted.get("mean", 10), "runs": wanted.get("runs", "geometric"), "settings": len(grid)}
-    return tuple(grid), told | {"score_noise": wanted.get("score_noise")}
+    return grid, told | {"score_noise": wanted.get("score_noise")}
 
 
-def _changed(settings: Json, values: Json) -> Json:
-    """Settings with other values of the training or, for all other keys, of the architecture."""
-    training, architecture = settings["training"], settings["architecture"]
-    for key, value in values.items():
-        if key == "learning_rate":
-            training = with_rate(training, value)
-        elif key in FREE:
-            training = training | {key: value}
-        elif key in training:
-            words = f"all trainings must be alike in it; valid are {', '.join(FREE)} and the architecture's settings"
-            raise UserError(f"release.choose: {key} cannot be chosen, since {words}")
-        else:
-            architecture = architecture | {key: value}
-    try:
-        TrainingSettings(**training)
-        check_settings(architecture["name"], {key: value for key, value in architecture.items() if key != "name"})
-    except (UserError, TypeError) as error:
-        raise UserError(f"release.choose: {error}") from None
-    return settings | {"training": training, "architecture": architecture}
-
-
-def _looked_at(study: Study, cell: Cell, data: Dataset, judged: int, selection: Json | None) -> tuple[str, ...]:
+def _looked_at(study: Study, cell: Cell, data: Dataset) -> tuple[str, ...]:
     """Sentences about records that no noise protects."""
     said = []
     if TUNING in data.roles and cell.rates:
         said.append(
             f"The learning rate was chosen on {len(data.roles[TUNING]):,} records set apart, which no ε protects."
         )
-    if judged:
-        words = f"on {judged:,} records that the model did not train on, without noise"
-        said.append(f"Accuracy and the share of the largest class were measured {words}.")
-        if selection is not None and selection["score_noise"] is None:
-            said.append("The best training was chosen by that accuracy, so the choice depends on those records.")
-    said.append("The cell itself (architecture, ε and settings) was chosen by people, which no ε covers.")
-    if study.name != study.target:
-        scale = study.name.removeprefix(f"{study.target}-")
-        said.append(f"The settings are those of the study's scale {scale!r}, which is smaller than the study itself.")
+    if study.scale != "paper":
+        said.append(
+            f"The settings are those of the study's scale {study.scale!r}, which is smaller than the study itself."
+        )
     return tuple(said)
 
 
@@ -277,7 +243,8 @@ def _records(
     learned = _learned(study, cell.dataset, projection, raw)
     dataset = Dataset(raw.x, raw.y, rows, raw.sensitive, raw.person)
     data, _, fitted = fit_and_project(dataset, projection, seed, learned)
-    outside = [*_outside(raw, projection, rows, roles), *(learned.notes if learned else ())]
+    outside = [*_outside(raw, source_of(study.spec, cell.dataset), projection, rows, roles)]
+    outside += learned.notes if learned else ()
     return roles, raw, data, fitted, tuple(outside)
 
 
@@ -296,15 +263,14 @@ def _learned(study: Study, dataset: str, projection: Json, raw: Raw) -> Learned 
     return learned
 
 
-def _outside(raw: Raw, projection: Json, rows: Mapping[str, np.ndarray], roles: Sequence[str]) -> list[str]:
+def _outside(
+    raw: Raw, source: Json, projection: Json, rows: Mapping[str, np.ndarray], roles: Sequence[str]
+) -> list[str]:
     """Whom the unit of ε leaves out, and what of the preparation looked at records without noise."""
     said = [
         f"Column {name!r} seems to name persons, and ε is for one record: it promises less to a person with several."
         for name, _ in raw.persons
     ]
-    unit, counted = ("record", "records") if raw.person is None else ("person", "records and people")
-    said.append(f"Whoever is in the data as more than one {unit} is promised less. No copies were looked for here.")
-    said.append(f"The names of columns, categories and classes, and the number of {counted}, are taken from the data.")
     fit_on = projection.get("fit_on", "all")
     fits = projection.get("scale", "none") != "none" or projection.get("method", "none") != "none"
     if fits:
@@ -312,9 +278,6 @@ def _outside(raw: Raw, projection: Json, rows: Mapping[str, np.ndarray], roles: 
         own = "some of which the model trains on" if set(fitted) & set(roles) else "none of which the model trains on"
         count = sum(len(rows[role]) for role in fitted)
         said.append(f"Scaling or principal components were computed from {count:,} records without noise, {own}.")
-    said += [
-        f"What fills a missing value of the column {column.name!r} was computed from records without noise."
-        for column in raw.columns
-        if column.fill is not None
-    ]
-    return [*said, *(note for note in raw.notes if OUTSIDE in note and "missing values" not in note)]
+    if source.get("missing") == "impute" or source["source"] in FILES:  # also without a gap, which would say so
+        said.append(GAPS)
+    return said

@@ -4,6 +4,7 @@ The statement holds the mechanism as numbers (noise, rate, steps), so that anyon
 `recomputed` reads nothing else and calls nothing of this package's own accounting.
 """
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from math import ceil, inf
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dp_leakage.common.config import Json
-from dp_leakage.common.errors import UserError
+from dp_leakage.common.errors import UserError, brief
 from dp_leakage.common.rounding import rounded_up
 from dp_leakage.common.schemas import Schema, check, enum
 from dp_leakage.privacy.accounting import tradeoff
@@ -21,9 +22,10 @@ from dp_leakage.privacy.accounting.rules import Neighbors
 from dp_leakage.privacy.accounting.selection import SHAPES
 from dp_leakage.privacy.accounting.spend import least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import PERSON, Mechanism
 from dp_leakage.privacy.rates import PRIORS
 from dp_leakage.privacy.training import Training
+from dp_leakage.release.outside import follows_from
 
 FORMAT = "dp-leakage privacy statement 1"
 DELTAS = (1e-5, 1e-6, 1e-8)  # of ε beside the study's own δ
@@ -39,6 +41,8 @@ AT, LONGEST = 1e-5, 10**6
 MECHANISM: dict[str, Schema] = {
     "noise": enum("gaussian"),
     "noise_multiplier": {"type": "number", "minimum": 1e-3, "maximum": 1e9},
+    "bound": enum("clip", "normalize"),
+    "clip_norm": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e6},
     "sampler": enum("poisson", "shuffle"),
     "sampling_probability": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     "steps": COUNT,
@@ -57,35 +61,29 @@ ROW: dict[str, Schema] = {
     "epsilon": {"type": "number", "minimum": 0, "maximum": MOST},
 }
 COUNTED = {"one record": "records", "one person": "persons"}  # what is drawn, bounded and hidden → its number
+UNITS = {"one record": "example", "one person": PERSON}  # the same → the unit of a mechanism
 WITH_ALL = {"one record": "", "one person": ", with all of their records"}
 MOST_ROWS = 100
 
 
-def mechanism_told(
-    mechanism: Mechanism, epochs: int, batch_size: float, records: int, persons: int | None = None
-) -> Json:
-    """The mechanism of a training as numbers.
-
-    Args:
-        mechanism: with its noise.
-        epochs, batch_size: of the training, which counts units.
-        records: that it trains on.
-        persons: whose they are, if each person is a unit.
-    """
-    units = records if persons is None else persons
+def training_told(training: Training, records: int) -> Json:
+    """A training with Gaussian noise as numbers; ``records`` are those of its units."""
+    mechanism = training.mechanism
     told = {
         "noise": mechanism.noise,
         "noise_multiplier": mechanism.sigma,
         "bound": mechanism.bound,
         "clip_norm": mechanism.clip_norm,
         "sampler": mechanism.sampler,
-        "sampling_probability": min(1.0, batch_size / units),
-        "epochs": epochs,
-        "steps": epochs * ceil(units / batch_size),
+        "sampling_probability": training.rate,
+        "epochs": training.epochs,
+        "steps": training.steps,
         "records": records,
-        "batch_size": batch_size,
+        "batch_size": training.batch_size,
     }
-    return told if persons is None else told | {"persons": persons, "contribution": dict(mechanism.settings)}
+    if mechanism.unit != PERSON:
+        return told
+    return told | {"persons": training.dataset_size, "contribution": dict(mechanism.settings)}
 
 
 def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[float]:
@@ -128,7 +126,7 @@ def enough_noise(told: Json, selection: Json | None, epsilon: float | None, delt
     """The mechanism with so much noise that dp-accounting, too, finds at most ``epsilon``, choosing included.
 
     Args:
-        told: as `mechanism_told` says it, with the noise of one training at ``epsilon``.
+        told: as `training_told` says it, with the noise of one training at ``epsilon``.
         selection: see `SELECTION`; None if nothing is chosen.
         epsilon: None if the study names the noise itself, which then stays.
         delta: of ``epsilon``.
@@ -153,63 +151,42 @@ def relation(sampler: str) -> Neighbors:
     return "add_remove" if sampler == "poisson" else "zero_out"
 
 
-def curve_of(statement: Json, mechanism: Mechanism) -> TradeOff:
-    """The most that any attack on the release can reach.
+def training_of(statement: Mapping[str, Any]) -> Training:
+    """Return the training that a statement is of, as accountants read it."""
+    told, unit = statement["mechanism"], statement["unit"]
+    mechanism = Mechanism(
+        sampler=told["sampler"],
+        unit=UNITS[unit],
+        bound=told["bound"],
+        clip_norm=told["clip_norm"],
+        noise_multiplier=told["noise_multiplier"],
+    )
+    return Training(mechanism, told["epochs"], told["batch_size"], told[COUNTED[unit]])
+
+
+def curve_of(statement: Json) -> TradeOff:
+    """Return the most that any attack on the release can reach.
 
     With a selection it follows from dp-accounting's ε at many δ, else from the training's own curve.
     """
-    told = statement["mechanism"]
     if statement["selection"] is None:
-        count = told[COUNTED[statement["unit"]]]
-        training = Training(mechanism, told["epochs"], told["batch_size"], count)
-        curve = proven_curve(training, relation(told["sampler"]))
+        curve = proven_curve(training_of(statement), relation(statement["mechanism"]["sampler"]))
         assert curve is not None  # as `check_released` says
         return curve
     deltas = np.geomspace(1e-12, 0.5, 60)
     return tradeoff.profile(recomputed(statement, deltas.tolist()), deltas)
 
 
-def statement_of(
-    mechanism: Mechanism,
-    told: Json,
-    *,
-    accountant: str,
-    epsilon: float | None,
-    delta: float,
-    selection: Json | None,
-    outside: Sequence[str],
-) -> Json:
-    """The whole statement, as JSON.
-
-    Args:
-        mechanism: with the noise of ``told``.
-        told: see `mechanism_told`.
-        accountant: of the study's cell.
-        epsilon: that was asked for; None if the noise was.
-        delta: the study's δ.
-        selection: see `SELECTION`.
-        outside: sentences about what ε does not cover.
-    """
-    statement: Json = {
-        "format": FORMAT,
-        "unit": "one person" if "persons" in told else "one record",
-        "neighbors": relation(told["sampler"]),
-        "mechanism": told,
-        "accountant": accountant,
-        "epsilon_asked": epsilon,
-        "selection": selection,
-        "outside": list(outside),
-    }
-    deltas = sorted({delta, *DELTAS}, reverse=True)
-    spent = dict(zip(deltas, recomputed(statement, deltas), strict=True))
-    if selection is not None:
-        (alone,), own = recomputed(statement | {"selection": None}, [delta]), spent[delta]
-        statement["selection"] = selection | {"epsilon_of_one_training": alone, "epsilon_of_choosing": own - alone}
-    curve = curve_of(statement, mechanism)
+def proven(statement: Json) -> Json:
+    """Return what the mechanism, the selection and the rows of ε prove, as the other keys of the statement."""
+    selection, curve = statement["selection"], curve_of(statement)
     mu = curve.mu_bound
-    return statement | {
-        "delta": delta,
-        "epsilon": [{"delta": each, "epsilon": epsilon} for each, epsilon in spent.items()],
+    if selection is not None:
+        (spent,) = [row["epsilon"] for row in statement["epsilon"] if row["delta"] == statement["delta"]]
+        (alone,) = recomputed({**statement, "selection": None}, [statement["delta"]])
+        selection = selection | {"epsilon_of_one_training": alone, "epsilon_of_choosing": spent - alone}
+    return {
+        "selection": selection,
         "trade_off": [{"fpr": fpr, "tpr_at_most": float(curve.tpr(fpr))} for fpr in RATES],
         "advantage_at_most": curve.advantage,
         "precision_at_fpr_0.001": [
@@ -220,11 +197,45 @@ def statement_of(
     }
 
 
+def statement_of(
+    told: Json,
+    *,
+    accountant: str,
+    epsilon: float | None,
+    delta: float,
+    selection: Json | None,
+) -> Json:
+    """The whole statement but for what lies outside, as JSON.
+
+    Args:
+        told: see `training_told`.
+        accountant: of the study's cell.
+        epsilon: that was asked for; None if the noise was.
+        delta: the study's δ.
+        selection: see `SELECTION`.
+    """
+    statement: Json = {
+        "format": FORMAT,
+        "unit": "one person" if "persons" in told else "one record",
+        "neighbors": relation(told["sampler"]),
+        "mechanism": told,
+        "accountant": accountant,
+        "epsilon_asked": epsilon,
+        "selection": selection,
+        "delta": delta,
+    }
+    deltas = sorted({delta, *DELTAS}, reverse=True)
+    rows = zip(deltas, recomputed(statement, deltas), strict=True)
+    statement["epsilon"] = [{"delta": each, "epsilon": spent} for each, spent in rows]
+    return statement | proven(statement)
+
+
 def check_statement(statement: Any, where: str) -> list[str]:
-    """Computes every ε again; returns a sentence for each.
+    """Compute all that is proven again; return a sentence for each ε.
 
     Raises:
-        UserError: a number is missing or of another kind, or dp-accounting finds another ε or a larger one than asked.
+        UserError: a number is missing or of another kind, dp-accounting finds another ε or a larger one than asked, a
+            limit is not what the mechanism proves, or a sentence is missing on what ε leaves out.
     """
     if not isinstance(statement, dict) or statement.get("format") != FORMAT:
         raise UserError(f"{where}: key 'format' must be {FORMAT!r}; this is no privacy statement of a release")
@@ -259,7 +270,38 @@ def check_statement(statement: Any, where: str) -> list[str]:
         if asked is not None and row["delta"] == statement["delta"] and found > asked:
             raise UserError(f"{where}: epsilon is {found:.6g}, above the {asked:g} that was asked for")
         said.append(f"ε = {rounded_up(found, DIGITS)} at δ = {row['delta']:g}, for {in_words(statement)}")
+    for key, found in proven(statement).items():
+        if not _agree(statement.get(key), found):
+            words = f"must be {brief(json.dumps(found))}, which the mechanism proves"
+            raise UserError(f"{where}: {key} {words}; got {brief(json.dumps(statement.get(key)))}")
+    _check_outside(statement, where)
     return said
+
+
+def _agree(stated: Any, found: Any) -> bool:
+    """Return whether a value of the statement is what was found, numbers but for rounding."""
+    if isinstance(found, dict):
+        return isinstance(stated, dict) and all(_agree(stated.get(key), value) for key, value in found.items())
+    if isinstance(found, list):
+        return isinstance(stated, list) and len(stated) == len(found) and all(map(_agree, stated, found))
+    if isinstance(found, float):
+        is_number = isinstance(stated, float | int) and not isinstance(stated, bool) and abs(stated) <= MOST
+        return is_number and abs(stated - found) <= AGREEMENT * max(1.0, abs(found))
+    return bool(stated == found)
+
+
+def _check_outside(statement: Json, where: str) -> None:
+    """Refuses a statement that lacks what `follows_from` it; UserError too if it cannot follow."""
+    try:
+        sentences = follows_from(statement)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{where}: keys 'model' and 'measured' must be as a release writes them; {error!r}") from None
+    listed = statement.get("outside")
+    for sentence in sentences:
+        if not isinstance(listed, list) or sentence not in listed:
+            raise UserError(
+                f"{where}: key 'outside' must hold the sentence {sentence!r}, which follows from the others"
+            )
 
 
 def spent_in_words(statement: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ tell the coins follows a lower bound on ε, for the claim of exactly this mechan
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -84,7 +83,7 @@ def _score(plan: Plan, placed: Canaries, held: bool) -> float:
     x, y = torch.from_numpy(placed.x[rows]), torch.from_numpy(placed.y[rows])
     person = None if placed.person is None else torch.from_numpy(placed.person[rows])
     layers, training = plan.layers(settings), TrainingSettings(**settings["training"])
-    one = Release(layers, x, y, training, plan.mechanism, there, person)
+    one = Release(layers, x, y, training, plan.training.mechanism, there, person)
 
     def margin() -> float:
         parameters = {name: tensor[None] for name, tensor in one.parameters().items()}
@@ -100,13 +99,7 @@ def _score(plan: Plan, placed: Canaries, held: bool) -> float:
 
 def _claim(plan: Plan) -> Claim:
     """The claim of exactly this mechanism, for one training."""
-    made: dict[str, Any] = {
-        "settings": plan.grid[0],
-        "noise_multiplier": plan.mechanism.noise_multiplier,
-        "n_train": plan.units,
-        "blocks": None,
-    }
-    return own_claim(made, _delta(plan), relation(plan.told["sampler"]))
+    return own_claim(plan.training, plan.grid[0]["defense"], _delta(plan), relation(plan.told["sampler"]))
 
 
 def _delta(plan: Plan) -> float:

@@ -78,7 +78,8 @@ class Setting:
         keeps: whether the accuracy loss is acceptable and the model better than guessing.
         protects: whether the risk is acceptable; ``no`` also where that needs a proof and there is none.
         by_proof: whether that is proven.
-        shown_to_leak: whether the strongest attack's advantage surely exceeds the acceptable one.
+        shown_to_leak: whether the strongest attack's advantage surely exceeds the acceptable one, and a difference
+            between members and others themselves does not explain it.
         refuted: whether an attack refutes its ε or what is proven of it, so that nothing is.
         front: whether no other setting is at least as accurate and as little leaky as measured, and better in one.
     """
@@ -152,7 +153,7 @@ class Answer:
             accuracy and the one that protects (each if there is one).
         tried: the private settings that it was chosen among.
         comparisons: the intervals that hold together: the private settings tried times the undefended models.
-        guessing: the accuracy of guessing the class (`steps.report.guessing`); NaN if not known.
+        guessing: the accuracy of guessing the class (`metrics.majority.guessing`); NaN if not known.
         acceptable: the limits.
     """
 
@@ -215,12 +216,14 @@ def answers(
 
 
 def singled_out(found: Sequence[Answer]) -> set[tuple[str, str, str, str]]:
-    """(data set, model, defense, attack): the strongest attack on each undefended model, and on the answers' cells."""
+    """(data set, model, defense, attack): the strongest attack on each undefended model, and on the answers' cells,
+    without those whose finds a difference between members and others themselves may explain.
+    """
     return {
         (cell.dataset, cell.model, cell.defense, cell.leak.attack)
         for answer in found
         for cell in (*answer.told, *(one for one in answer.settings if one.defense == "none"))
-        if cell.leak is not None
+        if cell.leak is not None and not cell.leak.explained
     }
 
 
@@ -307,6 +310,8 @@ class _Judge:
         proven = None if refuted else proven
         by_proof = proven is not None and proven.advantage <= self.acceptable.advantage
         shown_to_leak = leak_held is not None and leak_held.low > self.acceptable.advantage
+        shown_to_leak = shown_to_leak and not (found is not None and found.explained)
+        hidden = found is not None and found.shifted
         told = self.accounted.loc[key] if row["private"] else None
         least = self.least.loc[key] if key in self.least.index else None
         most = (1 + NEAR) * row["epsilon"]
@@ -334,7 +339,7 @@ class _Judge:
             advantage_held=leak_held,
             beats=beats,
             keeps=self._keeps(loss_held, beats),
-            protects="no" if refuted or shown_to_leak else self._protects(leak_held, by_proof),
+            protects="no" if refuted or shown_to_leak else self._protects(None if hidden else leak_held, by_proof),
             by_proof=by_proof,
             shown_to_leak=shown_to_leak,
             refuted=refuted,
@@ -402,7 +407,7 @@ class _Judge:
         return "yes" if loss.high <= self.acceptable.accuracy_loss and beats == "yes" else "open"
 
     def _protects(self, advantage: Estimate | None, by_proof: bool) -> Is:
-        """Of a setting that no attack shows to leak."""
+        """Of a setting that no attack shows to leak; an advantage that a difference of the records may hide is None."""
         if by_proof or self.acceptable.risk == "proven":
             return "yes" if by_proof else "no"
         enough = advantage is not None and self.aware and advantage.high <= self.acceptable.advantage

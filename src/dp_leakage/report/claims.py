@@ -13,7 +13,7 @@ from dp_leakage.figures.numbers import fraction
 from dp_leakage.figures.style import number
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate
 
-FORMAT = 2  # of claims.json
+FORMAT = 3  # of claims.json
 ANSWER, REFUTED = "answer", "refuted"  # kinds of claims with which a run ends
 
 
@@ -135,8 +135,11 @@ def percent(estimate: Estimate) -> str:
     return f"{value} % [{low}, {high}]"
 
 
-def as_json(study: str, title: str, scale: str, claims: list[Claim]) -> dict[str, Any]:
-    """The content of ``claims.json``: only values that JSON has, an unknown or infinite number as null."""
+def as_json(study: str, title: str, reduced: str, claims: list[Claim]) -> dict[str, Any]:
+    """The content of ``claims.json``: only values that JSON has, an unknown or infinite number as null.
+
+    ``reduced`` is what a run at a reduced scale says of itself, "" at full scale.
+    """
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -149,10 +152,30 @@ def as_json(study: str, title: str, scale: str, claims: list[Claim]) -> dict[str
         {**asdict(claim), "numbers": [{**asdict(one), "correction": one.correction} for one in claim.numbers]}
         for claim in claims
     ]
-    return {"format": FORMAT, "study": study, "title": title, "scale": scale, "claims": plain(told)}
+    return {"format": FORMAT, "study": study, "title": title, "reduced": reduced, "claims": plain(told)}
 
 
 def headlines(content: dict[str, Any]) -> list[str]:
     """Refuted claims and the deciding sentence of each data set, from the content of ``claims.json``."""
     said = {REFUTED: "A privacy claim is broken: ", ANSWER: ""}
     return [said[claim["kind"]] + claim["words"] for claim in content["claims"] if claim["kind"] in said]
+
+
+def verdict_on(content: dict[str, Any], cell: tuple[str, str, str]) -> list[str]:
+    """Return what ``claims.json`` says of one setting: whether it is refuted, and whether the answer recommends it.
+
+    Args:
+        content: of ``claims.json``.
+        cell: data set, model and defense.
+    """
+    dataset, *setting = cell
+    said = [claim for claim in content["claims"] if claim["dataset"] == dataset and claim["kind"] in (ANSWER, REFUTED)]
+    sentences = []
+    for claim in said:
+        named = setting in claim["cells"]
+        if claim["kind"] == REFUTED and named:
+            sentences.append(f"The report refutes what this setting claims: {claim['words']}")
+        if claim["kind"] == ANSWER:
+            recommends = "recommends" if claim["verdict"] == "both" and named else "does not recommend"
+            sentences.append(f"The report {recommends} this setting: {claim['words']}")
+    return sentences

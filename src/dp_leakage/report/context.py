@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from dp_leakage.data.near_copies import Copies
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.report.answer import Acceptable
 from dp_leakage.report.elsewhere import Elsewhere
@@ -44,9 +45,11 @@ class DataFacts:
         warnings: sentences on what makes results on it hard to judge.
         persons: how many persons' records training draws from; None if every record is a person of its own.
         notes: sentences that only inform.
-        guessing: the accuracy on new records of guessing the class (`steps.report.guessing`); NaN if not known.
+        guessing: the accuracy on new records of guessing the class (`metrics.majority.guessing`); NaN if not known.
         constant: the right answers of guessing on these records, if it names one class always; else None.
         outside: what was computed from its records and no ε covers, such as "the PCA, fitted on 800 records".
+        copies: the near-copies among the records whose membership is asked, where each has a coin or a place of its
+            own; None if they are not known.
     """
 
     name: str
@@ -61,6 +64,7 @@ class DataFacts:
     guessing: float = float("nan")
     constant: RightAnswers | None = None
     outside: tuple[str, ...] = ()
+    copies: Copies | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class ReportContext:
         seed: the study's.
         question: what the study asks; "" for the general question.
         paper: the paper that is reproduced, as a citation; "" if none.
-        scale: ``paper``, ``small`` or ``smoke``.
+        reduced: what a run at a reduced scale says of itself (`figures.reduced`); "" at full scale.
         choices: choices and caveats of the study, a sentence each.
         versions: package → version, in words.
         exposed: the most exposed records of the cells that are shown; those of the user's own data also with ``shown``
@@ -103,7 +107,7 @@ class ReportContext:
     seed: int
     question: str = ""
     paper: str = ""
-    scale: str = "paper"
+    reduced: str = ""
     choices: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     exposed: tuple[MostExposed, ...] = ()

@@ -15,8 +15,15 @@ from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.guarantees import too_few_words
 from dp_leakage.report.leak import Leak
+from dp_leakage.report.sources import UNKNOWN, beside_references, differ
 
 MORE = "So more may leak than was measured."
+LEAKS = "the model leaks who was in its training data."
+NOT_SHOWN = "no attack tried is shown to tell this model's members from non-members."
+IF_ALIKE = (
+    "attacks tell this model's members from non-members. If both were drawn from one source, it leaks who was in its "
+    "training data. That could not be checked: beside labels, nothing is known of the records themselves."
+)
 
 
 @dataclass(frozen=True)
@@ -84,15 +91,14 @@ def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
     leak, where = one.leak, _where(one)
     if leak is None:
         return "no membership attack was run on the model, so nothing is known of its leakage."
-    verdict = (
-        "the model leaks who was in its training data."
-        if told_from_none(leak)
-        else "no attack tried is shown to tell this model's members from non-members."
-    )
+    resemblance = elsewhere.resemblance.get((one.dataset, one.model))
+    warned = "" if resemblance is None else unlike(resemblance, tell)
+    verdict = _verdict(leak, bool(warned), tell)
     advantage = tell.fraction("reached_advantage", leak.advantage, attack=STRONGEST, of=leak.attack, **where)
     judged = "the interval excludes guessing" if leak.advantage.low > 0 else "chance alone could explain that"
+    judged = "" if leak.shifted else f"; {judged}"
     whose = f"The strongest of {tell.count(leak.tried)} attacks" if leak.tried > 1 else "The attack"
-    words = f"{verdict} {whose} ({name(leak.attack)}) has an advantage of {advantage} over guessing; {judged}."
+    words = f"{verdict} {whose} ({name(leak.attack)}) has an advantage of {advantage} over guessing{judged}."
     for fpr, tpr in leak.tprs.items():
         share = tell.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr, **where)
         rate = tell("fpr", fpr, f"{100 * fpr:g}")
@@ -100,8 +106,27 @@ def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
     words += f" {too_few_words(leak, tell)}".rstrip()
     members, others = (int(one.row[key]) for key in ("n_members", "n_nonmembers"))
     words += f" This rests on {tell.count(members)} members and {tell.count(others)} non-members."
-    resemblance = elsewhere.resemblance.get((one.dataset, one.model))
-    return words if resemblance is None else f"{words}{unlike(resemblance, tell)}"
+    return f"{words}{warned}"
+
+
+def _verdict(leak: Leak, unlike: bool, tell: Telling) -> str:
+    """Whether the model leaks. References that are ``unlike`` it do not show what it were without these records."""
+    found, shown = leak.sources, told_from_none(leak)
+    if found is None:  # chance drew members and others from one source
+        return LEAKS if shown else NOT_SHOWN
+    if found.beyond_references is not None and not unlike:
+        beside = beside_references(found, tell)
+        if found.beyond_references.low > 0:
+            also = f" But {differ(found, tell)}, so attacks find more than was learned." if found.shifted else ""
+            return f"{LEAKS[:-1]}: {beside}.{also}"
+        if found.shifted or shown:
+            return f"{differ(found, tell)}. That any of it was learned is not shown: {beside}."
+        return NOT_SHOWN
+    if found.shifted or (shown and not found.beyond[leak.attack].low > 0):
+        return f"{differ(found, tell)}. {UNKNOWN}"
+    if not shown:
+        return NOT_SHOWN
+    return LEAKS if found.compared else IF_ALIKE
 
 
 def unlike(resemblance: Resemblance, tell: Telling) -> str:

@@ -1,6 +1,6 @@
 """What attacks surely reach beyond what is proven of any attack: something there is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
+from dp_leakage.report.sources import Sources, sources_of
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,23 @@ def exceeded(metrics: pd.DataFrame) -> list[Exceeded]:
 
     Args:
         metrics: rows of all cells, over all repeats and of single ones.
+
+    What a difference between members and others themselves may explain exceeds nothing.
     """
-    return [one for compared in COMPARED for one in _exceeded(metrics, compared)]
+    sources = sources_of(metrics)
+    return [one for compared in COMPARED for one in _exceeded(metrics, compared, sources)]
 
 
-def _exceeded(metrics: pd.DataFrame, compared: Compared) -> Iterator[Exceeded]:
+def _exceeded(
+    metrics: pd.DataFrame, compared: Compared, sources: Mapping[tuple[str, str, str], Sources]
+) -> Iterator[Exceeded]:
     metrics = metrics.fillna({"batch": 0.0})  # where it was no list
     rows = metrics[metrics["metric"] == compared.measured]
     rows = rows[is_private(rows) & (rows["attack"] == compared.attack if compared.attack else True)]
+    if sources and compared.attack:  # of membership
+        keys = rows[[*CELL, "of"]].itertuples(index=False, name=None)
+        explained = [(own := sources.get(key[:3])) is not None and own.explains(key[3]) for key in keys]
+        rows = rows[~np.array(explained, dtype=bool)]
     key = [*CELL, *compared.key]
     proven = metrics[(metrics["metric"] == compared.proven) & (metrics["repeat"] == ALL)]
     pairs = rows[(rows["repeat"] == ALL) & rows["value"].notna()].merge(

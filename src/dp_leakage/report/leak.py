@@ -9,6 +9,7 @@ from dp_leakage.figures.frames import reached
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
+from dp_leakage.report.sources import Sources, sources_of
 
 ESTIMATE = ["value", "low", "high"]
 
@@ -24,6 +25,7 @@ class Leak:
         tprs: FPR → TPR of the attack that is strongest at that rate, without rates that cannot be measured.
         auc: of ``attack``.
         too_few: FPR → how many independent non-members there are, of rates that cannot be measured with so few.
+        sources: how members and others differ by themselves; None where chance drew them from one source.
     """
 
     attack: str
@@ -32,6 +34,17 @@ class Leak:
     tprs: dict[float, Estimate]
     auc: Estimate
     too_few: dict[float, float] = field(default_factory=dict)
+    sources: Sources | None = None
+
+    @property
+    def explained(self) -> bool:
+        """Whether a difference between members and others themselves may explain what the attack finds."""
+        return self.sources is not None and self.sources.explains(self.attack)
+
+    @property
+    def shifted(self) -> bool:
+        """Whether members and others are shown to differ by themselves."""
+        return self.sources is not None and self.sources.shifted
 
 
 def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
@@ -44,14 +57,17 @@ def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
     beside = frame[frame["metric"].isin(["reached_tpr", "nonmembers_worth", "membership_auc"])]
     beside = beside[[*CELL, "attack", "metric", "fpr", *ESTIMATE]]
     parts = dict(iter(beside.groupby([*CELL, "attack"])))
+    sources = sources_of(frame)
     keys = [(row.dataset, row.model, row.defense) for row in strongest.itertuples()]
     return {
-        key: _leak(row, int(tried[key]), parts[*key, row.of], parts.get((*key, STRONGEST), beside.iloc[:0]))
+        key: _leak(
+            row, int(tried[key]), parts[*key, row.of], parts.get((*key, STRONGEST), beside.iloc[:0]), sources.get(key)
+        )
         for key, row in zip(keys, strongest.itertuples(), strict=True)
     }
 
 
-def _leak(row: Any, tried: int, beside: pd.DataFrame, rates: pd.DataFrame) -> Leak:
+def _leak(row: Any, tried: int, beside: pd.DataFrame, rates: pd.DataFrame, sources: Sources | None) -> Leak:
     aucs = beside[beside["metric"] == "membership_auc"]
     tprs = rates[(rates["metric"] == "reached_tpr") & rates["value"].notna()]
     worth = rates[(rates["metric"] == "nonmembers_worth") & ~rates["fpr"].isin(tprs["fpr"])]
@@ -62,6 +78,7 @@ def _leak(row: Any, tried: int, beside: pd.DataFrame, rates: pd.DataFrame) -> Le
         {rate.fpr: _estimate(rate) for rate in tprs.itertuples()},
         next(_estimate(auc) for auc in aucs.itertuples()),
         dict(zip(worth["fpr"], worth["value"], strict=True)),
+        sources,
     )
 
 

@@ -18,7 +18,7 @@ class Entry:
         title: one line.
         page: its report, relative to the overview; "" if there is none.
         finished: when the report was written, in words; "" if there is none.
-        scale: of the run; "" if it is the study's own.
+        reduced: what a run at a reduced scale says of itself; "" at full scale.
         trouble: why it is not whole; "" if it is.
         answers: the deciding sentence of each data set.
     """
@@ -27,7 +27,7 @@ class Entry:
     title: str
     page: str = ""
     finished: str = ""
-    scale: str = ""
+    reduced: str = ""
     trouble: str = ""
     answers: tuple[str, ...] = ()
 

@@ -19,8 +19,8 @@ from dp_leakage.report import palette, tables
 from dp_leakage.report.added import added_claims
 from dp_leakage.report.answer import Answer, answers, singled_out
 from dp_leakage.report.calibration import calibration_claims
-from dp_leakage.report.claims import REFUTED, Claim
-from dp_leakage.report.context import ReportContext, ReportFigure
+from dp_leakage.report.claims import REFUTED, Claim, Telling
+from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import claims_elsewhere
 from dp_leakage.report.explore import explored, marks_of
 from dp_leakage.report.groups import group_claims
@@ -34,6 +34,7 @@ TEMPLATE, SCRIPT = (Path(__file__).with_name(file) for file in ("template.html",
 QUESTION = (
     "What does each privacy budget cost in accuracy, and what does an attacker still learn about the training records?"
 )
+MANY_COPIES = 0.05  # share of records with near-copies from which on the page says so first
 SHOWN_AS_TABLE = "members_exposed"  # the page shows the same numbers as a table
 
 
@@ -54,6 +55,7 @@ def _told(context: ReportContext, answered: list[Answer]) -> list[Claim]:
     )
     return [
         *refuted_claims(context.metrics),
+        *(claim for data in context.data for claim in _of_copies(data)),
         *found,
         *added_claims(context.metrics),
         *group_claims(context.metrics),
@@ -61,6 +63,21 @@ def _told(context: ReportContext, answered: list[Answer]) -> list[Claim]:
         *structure_claims(context.metrics),
         *calibration_claims(context.metrics),
     ]
+
+
+def _of_copies(data: DataFacts) -> list[Claim]:
+    """That what near-copies leak is understated, before all else where they are many; the data's warnings name any."""
+    found = data.copies
+    if found is None or not found.records >= MANY_COPIES * found.among > 0:
+        return []
+    tell = Telling({"dataset": data.name})
+    share = tell("copies", found.records / found.among, f"{100 * found.records / found.among:.0f}")
+    words = (
+        f"On {name(data.name)}, {tell.count(found.records)} of {tell.count(found.among)} records ({share} %) are "
+        "copies of others, or nearly so, and each is in or out of a training by itself. What these records leak is "
+        "understated: where one is out, its copy may be in."
+    )
+    return [tell.claim(f"{data.name}.copies", "copies", data.name, words, screen=1)]
 
 
 def _of_attacks(metrics: pd.DataFrame) -> dict[str, dict[str, str]]:

@@ -19,6 +19,7 @@ from dp_leakage.report.guarantees import (
     too_few_words,
 )
 from dp_leakage.report.leak import Leak
+from dp_leakage.report.sources import source_claims
 from dp_leakage.report.tuned import more_tuning, tuned_words
 
 UNAWARE = (
@@ -56,7 +57,7 @@ def claims_of(
             assert elsewhere is not None  # whoever makes such answers knows what to say
             found += elsewhere(answer)
         else:
-            found += [_decision(answer, outside.get(answer.dataset, ())), *_beside(answer)]
+            found += [_decision(answer, outside.get(answer.dataset, ())), *_sources(answer), *_beside(answer)]
             for place, setting in enumerate(answer.told):
                 found += tiles_of(answer, setting, place, outside.get(answer.dataset, ()))
         found += _of_attacks(answer.dataset, (of_attacks or {}).get(answer.dataset, {}))
@@ -77,6 +78,18 @@ def _of_persons(dataset: str, count: int, by_coins: bool) -> Claim:
         "people. An ε counts what its noise hides, a record or a person."
     )
     return tell.claim(f"{dataset}.persons", "persons", "", words, screen=1)
+
+
+def _sources(answer: Answer) -> list[Claim]:
+    """That members and others differ by themselves, or may, where that matters for what attacks find."""
+    found = {}
+    for one in (*answer.told, *([answer.best] if answer.best else [])):
+        leak = one.leak
+        if leak is None or leak.sources is None or not leak.explained:
+            continue
+        if leak.advantage.low > 0 or leak.shifted:
+            found[one.model, one.defense] = leak.sources
+    return source_claims(answer.dataset, found)
 
 
 # ---------------------------------------------------------------------- the deciding sentence

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
+from dp_leakage.engines import OPACUS
 from dp_leakage.jobs import CODE
 from dp_leakage.study.paths import STUDY
 
@@ -29,14 +30,16 @@ def wanted(study: str, asked: str) -> tuple[str, list[str]]:
 
     >>> wanted("quickstart-smoke", "fig_pareto")
     ('quickstart_fig_pareto', ['scale=smoke'])
+    >>> wanted("quickstart-smoke-opacus", "report")
+    ('quickstart_report', ['scale=smoke', 'engine=opacus'])
     >>> wanted("quickstart", "digits/mlp/none/metrics.parquet")
     ('results/quickstart/digits/mlp/none/metrics.parquet', [])
 
     Raises:
         UserError: many jobs make it.
     """
-    name, _, scale = study.partition("-")
-    config = [f"scale={scale}"] if scale else []
+    name, *parts = study.split("-")
+    config = [f"{'engine' if part == OPACUS else 'scale'}={part}" for part in parts]
     folder = STUDY.format(study=study)
     if "/" in asked or "." in asked:
         return (asked if asked.startswith(f"{folder}/") else f"{folder}/{asked}"), config

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
@@ -13,18 +13,19 @@ import torch
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity as identity_of
-from dp_leakage.common.schemas import TEXT, Schema, check, enum
+from dp_leakage.common.schemas import COUNT, FLAG, TEXT, Schema, check, enum, table
 from dp_leakage.common.user_code import FILES
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.engines import ENGINES
+from dp_leakage.engines import ENGINES, TRAINERS
 from dp_leakage.models.architectures import build, is_import_path
 from dp_leakage.models.ensemble import NO_ROW, Ensemble
 from dp_leakage.models.layers import Layers
 from dp_leakage.models.layers.own import check_own
 from dp_leakage.models.layers.torch_module import Factory
 from dp_leakage.models.user_module import module_factory, module_layers
-from dp_leakage.privacy.mechanism import Bound, Mechanism, check_step
+from dp_leakage.privacy.mechanism import Bound, check_step
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
+from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.contents import Expected, check_arrays
 from dp_leakage.provenance.files import read_table, read_tensors
 from dp_leakage.steps import Json
@@ -152,7 +153,9 @@ def models_of(
             layers = module_layers(factory, data.x.shape[1:], data.n_classes)
         else:
             layers = architecture_of(settings, data.x.shape[1:], data.n_classes)
-        return replace(Ensemble.from_tensors(layers, found), mechanism=mechanism_of(made))
+        private = training_of(made)
+        mechanism = None if private is None else private.mechanism
+        return replace(Ensemble.from_tensors(layers, found), mechanism=mechanism)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -166,35 +169,42 @@ def settings_of(made: Json, path: Path) -> Json:
     return settings
 
 
-def mechanism_of(made: Json) -> Mechanism | None:
-    """The mechanism that protected a training, with its noise, from the provenance of its file. Raises UserError."""
-    given = made["settings"]["mechanism"]
+def training_of(made: Json) -> Training | None:
+    """The training with a mechanism that a file tells of, from its provenance. Raises UserError."""
+    given = made.get("training")
     if given is None:
         return None
-    noise = {key: made.get(key) for key in AMOUNTS}
-    schemas = _mechanism()
-    check({**given, **noise}, {"properties": schemas}, key="mechanism")
-    known = [field.name for field in fields(Mechanism) if field.name in schemas]
-    mechanism = Mechanism(**{name: given[name] for name in known if name in given} | noise)
-    check_step(mechanism)
-    return mechanism
+    check(given, _training(), key="training")
+    training = Training.read(given)
+    check_step(training.mechanism)
+    return training
 
 
-def _mechanism() -> dict[str, Schema]:
-    """Of a mechanism's fields. A bound and a noise are ours or of a plugin in use, since their modules are imported."""
+def _training() -> Schema:
+    """Of a training. A bound and a noise are ours or of a plugin in use, since their modules are imported."""
     declared = enum("none", *get_args(Bound), *FILES, *(name.rpartition(".")[2] for name in MECHANISM_FILES))
-    return {
+    amount: Schema = {"type": ["null", "number"], "minimum": 0}
+    mechanism: dict[str, Schema] = {
         **dict.fromkeys(("sampler", "unit", "block"), TEXT),
         **dict.fromkeys(("bound", "noise"), declared),
         "clip_norm": {"type": "number", "exclusiveMinimum": 0},
         "settings": {"type": "object"},
-        **{key: {"type": ["null", "number"], "minimum": 0} for key in AMOUNTS},
+        **dict.fromkeys(("noise_multiplier", "kappa"), amount),
     }
+    training: dict[str, Schema] = {
+        "mechanism": table(mechanism, [*mechanism]),
+        **dict.fromkeys(("epochs", "dataset_size", "records"), COUNT),
+        "batch_size": {"type": "number", "exclusiveMinimum": 0},
+        "blocks": {"type": "array", "items": {"type": "integer", "minimum": 2}},
+        "projection_noise": amount,
+        "groups": {**COUNT, "type": ["null", "integer"]},
+        "moves": FLAG,
+    }
+    return table(training, [*training])
 
 
-AMOUNTS = ("noise_multiplier", "kappa")
 SETTINGS: dict[str, Schema] = {  # what is read of a training's settings
-    "engine": enum("ensemble", *ENGINES),
+    "engine": enum(*TRAINERS, *ENGINES),
     "architecture": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
     "dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
     "mechanism": {"type": ["null", "object"]},

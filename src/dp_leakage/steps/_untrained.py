@@ -6,7 +6,7 @@ from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import initial_parameters
-from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.calibration import solved
 from dp_leakage.steps import Json
 from dp_leakage.steps._models import architecture_of
 from dp_leakage.training.blocks import blocks_of
@@ -30,15 +30,16 @@ def untrained(settings: Json, data: Dataset, seed: int) -> Ensemble:
     layers, mechanism = architecture_of(settings, data.x.shape[1:], data.n_classes), settings["mechanism"]
     streams = [torch.Generator().manual_seed(derived_seed(seed, repeat) >> 1) for repeat in range(settings["repeats"])]
     starts = [initial_parameters(layers, stream) for stream in streams]
+    private = solved(
+        mechanism,
+        blocks=blocks_of(layers, mechanism),
+        epochs=settings["epochs"],
+        batch_size=settings["batch_size"],
+        dataset_size=settings["n_records"],
+    )
     return Ensemble(
         layers,
         {name: torch.stack([start[name] for start in starts]) for name in starts[0]},
         torch.empty(len(starts), 0, dtype=torch.int64),
-        calibrated(
-            mechanism,
-            blocks=blocks_of(layers, mechanism),
-            epochs=settings["epochs"],
-            batch_size=settings["batch_size"],
-            dataset_size=settings["n_records"],
-        ),
+        None if private is None else private.mechanism,
     )

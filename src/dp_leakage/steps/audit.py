@@ -16,8 +16,9 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Models
 from dp_leakage.models.layers import Layers, parameter_shapes
 from dp_leakage.privacy.accounting.case import UNAMPLIFIED
-from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
@@ -39,26 +40,23 @@ def main(
 ) -> None:
     """Reads ``data.npz`` and the best learning rate; writes the score of every canary in every model, and its coin."""
     dataset = read_dataset(data, settings["data"])
-    frames, noise, blocks = [], {}, None
+    frames, private = [], None
     told, _ = tuned_settings(settings, tuned)
     for name, design in settings["designs"].items():
         started = time.perf_counter()
         resume = checkpoint_beside(scores, identity(settings), checkpoint_seconds, name)
-        frame, mechanism, blocks = _scored(name, design, told, dataset, device_of(device), resume)
+        frame, private = _scored(name, design, told, dataset, device_of(device), resume)
         frames.append(frame.assign(design=name))
-        if mechanism is not None:
-            noise = {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
         log.info("audit %s: %d models in %.0f s", name, design["models"], time.perf_counter() - started)
-    units = units_of(dataset.person, dataset.trainable)
-    stamp = provenance(settings, n_train=len(units), blocks=blocks, **noise)
+    stamp = provenance(settings, training=None if private is None else private.settings)
     write_table(scores, pd.concat(frames, ignore_index=True).to_dict("list"), stamp)
     forget_beside(scores)
 
 
 def _scored(
     name: str, design: Json, settings: Json, dataset: Dataset, device: str, resume: Checkpoint
-) -> tuple[pd.DataFrame, Mechanism | None, list[int] | None]:
-    """One design's models, trained: repeat, place, held (the coin), score; the mechanism claimed, and its blocks."""
+) -> tuple[pd.DataFrame, Training | None]:
+    """One design's models, trained: repeat, place, held (the coin), score; and the training that is claimed."""
     seed = derived_seed(settings["seed"], name)
     seeds = [derived_seed(seed, model) for model in range(design["models"])]
     replaced = design["relation"] == "replace_one"
@@ -69,13 +67,13 @@ def _scored(
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     architecture = architecture_of(settings, tuple(x.shape[1:]), dataset.n_classes)
     units = units_of(placed.person, subsets[0].numpy())
-    blocks = blocks_of(architecture, settings["mechanism"])
-    claimed = calibrated(
+    private = solved(
         settings["mechanism"],
-        blocks=blocks,
+        blocks=blocks_of(architecture, settings["mechanism"]),
         dataset_size=len(units),
         **{key: settings["training"][key] for key in ("epochs", "batch_size")},
     )
+    claimed = None if private is None else private.mechanism
     training = TrainingSettings(**in_records(settings["training"], claimed, units))
     done = claimed
     if design["bug"] is not None:
@@ -115,7 +113,7 @@ def _scored(
         "held": held.ravel(),
         "score": score.ravel(),
     }
-    return pd.DataFrame(frame), claimed, blocks
+    return pd.DataFrame(frame), private
 
 
 def _watch(

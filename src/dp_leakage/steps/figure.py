@@ -10,6 +10,7 @@ from dp_leakage.common.identity import identity
 from dp_leakage.figures import drawn_by
 from dp_leakage.figures.files import NUMBERS, RECORDS, write_figure
 from dp_leakage.figures.published import read_published
+from dp_leakage.figures.reduced import reduced_words, with_scale
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json, run
@@ -31,7 +32,9 @@ def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path,
         shown = joined([(columns, _rows(path, name, made, needs)) for columns, name, path, made in parts])
     printed = read_published(published) if published else None
     figure, drawn = drawn_by(settings["module"], shown, settings["settings"], printed)
-    write_figure(figure, drawn, pdf, png, csv, identity(settings), RECORDS if needs == "images" else NUMBERS)
+    seen = settings["scale"], settings["sources"]
+    shows = RECORDS if needs == "images" else NUMBERS
+    write_figure(figure, with_scale(drawn, *seen), pdf, png, csv, identity(settings), shows, reduced_words(*seen))
 
 
 def _rows(path: Path, name: str, made: str, needs: str) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.metrics.coin_audit import measure_coins
 from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json, provenance, run
-from dp_leakage.steps._claims import own_claim
+from dp_leakage.steps._claims import made_by, own_claim
 from dp_leakage.steps._rows import write_rows
 
 
@@ -23,7 +23,7 @@ def main(settings: Json, signals: Path, training: Path, rows: Path) -> None:
 
 def _own(made: Json, claim: Json) -> Claim | None:
     """The claim of exactly the mechanism of a training; None if nothing is proven for what a coin decides."""
-    own = own_claim(made, claim["delta"], claim["neighbors"])
+    own = own_claim(made_by(made), made["settings"]["defense"], claim["delta"], claim["neighbors"])
     try:
         own.curve(1.0)
     except UserError:

@@ -16,12 +16,12 @@ from dp_leakage.metrics.people import ASKED, RIGHT
 from dp_leakage.metrics.rows import OF_ONE_RECORD, row
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.privacy.accounting.rules import Neighbors, relation_of_game
-from dp_leakage.privacy.mechanisms import amount_of, with_amount
+from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.privacy.rates import FPR_OF_CURVE
 from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import read_table, write_table
 from dp_leakage.steps import Json, provenance, run
-from dp_leakage.steps._claims import moves, units_at_once
+from dp_leakage.steps._models import training_of
 from dp_leakage.steps._rows import write_rows
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     """
     history, made = read_table(training, settings["training"])
     reference = history if baseline == training else read_table(baseline, settings["baseline"])[0]
-    rows = measure_training(history, reference, n_train=settings["columns"]["n_members"], n_test=made["n_test"])
+    sizes = {"n_train": settings["columns"]["n_members"], "n_test": made["n_test"]}
+    rows = measure_training(history, reference, **sizes, guessing=made["guessing"])
     rows += _tuned(made)
     trained = _trained(training, made)
     limit: list[Json] = []
@@ -47,13 +48,14 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
         from dp_leakage.privacy.accounting.curve import proven_curve
 
         neighbors = relation_of_game(settings["design"], trained.sampler)
-        ceiling = None if moves(trained.mechanism, made) else proven_curve(trained, neighbors, _nominal(made)["delta"])
+        ceiling = proven_curve(trained, neighbors, _nominal(made)["delta"])
         rows += [*_spent(trained, made, neighbors, ceiling), *_limit(neighbors, ceiling, FPR_OF_TPR)]
         limit = _limit(neighbors, ceiling, FPR_OF_CURVE)
     write_rows(measured, rows, provenance(settings))
     write_rows(proven, limit, provenance(settings))
     by_epoch = history.drop(columns=["losses", RIGHT, ASKED], errors="ignore")
-    write_table(curve, by_epoch.assign(epsilon_spent=_by_epoch(history, trained, made)), provenance(settings))
+    added = {"epsilon_spent": _by_epoch(history, trained, made), "guessing": made["guessing"]}
+    write_table(curve, by_epoch.assign(**added), provenance(settings))
 
 
 def _tuned(made: Json) -> list[Json]:
@@ -74,21 +76,26 @@ def _trained(training: Path, made: Json) -> Training | None:
     """The training as it was. Raises UserError if the accountant would now give other noise."""
     from dp_leakage.privacy.calibration import solved
 
-    nominal, own = _nominal(made), made["settings"]["training"]
-    run = {"epochs": own["epochs"], "batch_size": own["batch_size"], "dataset_size": made["n_train"]}
-    today = solved(nominal, blocks=made["blocks"], **run)
-    if today is None or today.mechanism.noise == "none":
-        return today
-    name = amount_of(today.mechanism.noise)
-    trained, wanted = made[name], getattr(today.mechanism, name)
+    trained, nominal = training_of(made), _nominal(made)
+    if trained is None or trained.mechanism.noise == "none":
+        return trained
+    today = solved(
+        nominal,
+        epochs=trained.epochs,
+        batch_size=trained.batch_size,
+        dataset_size=trained.dataset_size,
+        blocks=trained.blocks,
+    )
+    assert today is not None  # as there was a mechanism
+    name = amount_of(trained.mechanism.noise)
+    amount, wanted = getattr(trained.mechanism, name), getattr(today.mechanism, name)
     # The trainer's fingerprint excludes the accountants, so their edits retrain nothing whose noise stays the same.
-    if abs(wanted - trained) > SAME_NOISE * wanted:
+    if abs(wanted - amount) > SAME_NOISE * wanted:
         raise UserError(
-            f"{training}: its models were trained with {name}={trained!r}, but accountant '{nominal['accountant']}' "
+            f"{training}: its models were trained with {name}={amount!r}, but accountant '{nominal['accountant']}' "
             f"now gives {wanted!r}; delete {training.with_name('target.safetensors')} and run the same command again"
         )
-    mechanism = with_amount(today.mechanism, trained)
-    return replace(today, mechanism=mechanism, records=units_at_once(mechanism, made), groups=made["n_groups"])
+    return trained
 
 
 def _spent(training: Training, made: Json, neighbors: Neighbors, ceiling: "TradeOff | None") -> list[Json]:
@@ -104,7 +111,7 @@ def _spent(training: Training, made: Json, neighbors: Neighbors, ceiling: "Trade
     rows = [_row(name, getattr(mechanism, name)) for name in ("noise_multiplier", "kappa") if getattr(mechanism, name)]
     for spent in epsilon_report(training, nominal["delta"], nominal["accountant"]):
         valid, note = spent.valid and most == 1, spent.note if most == 1 else f"{OF_ONE_RECORD} {most} at most"
-        note += f"; {MOVES}" if moves(mechanism, made) else ""
+        note += f"; {MOVES}" if training.moves else ""
         said: Json = {"accounted_by": spent.accountant, "neighbors": spent.neighbors, "valid": valid, "note": note}
         if spent.sampling != "as_trained":
             said["sampling"] = spent.sampling

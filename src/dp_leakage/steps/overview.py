@@ -36,7 +36,7 @@ def _entry(study: Path) -> Entry:
         check_seal(page)
         check_seal(claims)
         content = json.loads(claims.read_text(encoding="utf-8"))
-        title, scale, answers = str(content["title"]), str(content["scale"]), tuple(map(str, headlines(content)))
+        title, reduced, answers = str(content["title"]), str(content["reduced"]), tuple(map(str, headlines(content)))
     except (UserError, KeyError, TypeError, ValueError):
         return Entry(study.name, study.name, trouble="its report is damaged or of another version: run the study again")
     return Entry(
@@ -44,6 +44,6 @@ def _entry(study: Path) -> Entry:
         title,
         f"{quote(study.name)}/{page.name}",
         finished,
-        "" if scale == "paper" else scale,
+        reduced,
         answers=answers,
     )

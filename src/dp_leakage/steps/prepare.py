@@ -10,7 +10,7 @@ from dp_leakage.data import files_of, is_existing
 from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.groups import Names
-from dp_leakage.data.profile import profile
+from dp_leakage.data.profile import copies_of, profile
 from dp_leakage.data.raw import Raw, filled, sensitive_columns
 from dp_leakage.data.roles import MEMBERS, trained_role
 from dp_leakage.data.splits import split, split_persons
@@ -27,7 +27,8 @@ def main(settings: Json, prepared: Path, data_dir: Path, own: list[Path] | None 
     """
     use_copies(files_of(settings["source"]), own)
     raw, roles = records_of(settings, data_dir)
-    remarks = profile(raw, roles, trained_elsewhere=is_existing(settings["source"]))
+    copies = copies_of(raw, roles)
+    remarks = profile(raw, roles, is_existing(settings["source"]), copies)
     for remark in remarks:
         log.info("%s", remark)
     x, y = raw.x.astype(np.float32, copy=False), raw.y.astype(np.int64)
@@ -39,6 +40,7 @@ def main(settings: Json, prepared: Path, data_dir: Path, own: list[Path] | None 
         n_records=len(raw.y),
         notes=list(raw.notes),
         remarks=remarks,
+        copies=copies._asdict(),
         names=Names(raw.class_names, [(column.name, column.words) for column in columns])._asdict(),
     )
     write_arrays(prepared, arrays, stamp)

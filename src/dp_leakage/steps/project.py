@@ -27,6 +27,7 @@ def main(settings: Json, prepared: Path, data: Path, features: Path | None = Non
         n_records=made["n_records"],
         notes=[*made["notes"], *notes],
         remarks=made["remarks"],
+        copies=made["copies"],
         names=made["names"],
     )
     write_arrays(data, arrays_of(dataset), stamp)

@@ -11,12 +11,15 @@ from dp_leakage.attacks.signals import Signals
 from dp_leakage.common.identity import portable
 from dp_leakage.common.paths import use_copies
 from dp_leakage.data import OUTPUTS, files_of, load
+from dp_leakage.data.near_copies import Copies
 from dp_leakage.data.outside import uncovered
 from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
 from dp_leakage.figures.files import further_notes, read_figure
+from dp_leakage.figures.reduced import reduced_words
+from dp_leakage.metrics.majority import constant_answers, guessing
 from dp_leakage.metrics.paired import READ, right_answers
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.resemblance import resemblance
@@ -73,7 +76,7 @@ def main(
         seed=spec["seed"],
         question=spec.get("question", ""),
         paper=spec.get("paper", ""),
-        scale=settings["study"].removeprefix(spec["study"]).lstrip("-") or "paper",
+        reduced=reduced_words(settings["scale"], settings["sources"]),
         choices=tuple(spec.get("choices", ())),
         versions=of_page_and_trainings(versions(), trained_by),
         aware=settings["aware"],
@@ -84,7 +87,7 @@ def main(
     shown = singled_out(answers_of(context))
     context = replace(context, exposed=_exposed(scores, settings["scores"], settings["spec"], shown))
     write_page(report, render(context))
-    write_json(claims, as_json(context.study, context.title, context.scale, told(context)))
+    write_json(claims, as_json(context.study, context.title, context.reduced, told(context)))
 
 
 def _trainings(
@@ -171,25 +174,9 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         warnings=tuple(remark for remark in made["remarks"] if not is_harmless(remark)),
         notes=(*made["notes"], *filter(is_harmless, made["remarks"])),
         persons=len(np.unique(arrays["person"][arrays[trained_role(arrays)]])) if "person" in arrays else None,
+        copies=Copies(**made["copies"]),
         outside=uncovered(spec["datasets"][name].get("projection"), arrays, made["notes"]),
     )
-
-
-def guessing(members: np.ndarray, others: np.ndarray) -> float:
-    """The accuracy on the others' classes, (n,), of always naming the members' most frequent class, or of any class by
-    chance if that is more.
-    """
-    named = constant_answers(members, others)
-    return 1 / len(np.unique(members)) if named is None else float(named.mean())
-
-
-def constant_answers(members: np.ndarray, others: np.ndarray) -> np.ndarray | None:
-    """Whether always naming the members' most frequent class is right on each of the others, bool (n,).
-
-    None where `guessing` is naming any class by chance.
-    """
-    named = np.asarray(others == np.bincount(members).argmax())
-    return named if float(named.mean()) > 1 / len(np.unique(members)) else None
 
 
 def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[Cell]) -> tuple[MostExposed, ...]:

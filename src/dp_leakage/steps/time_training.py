@@ -16,7 +16,7 @@ from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.layers import Layers
 from dp_leakage.models.layers import module as module_of
-from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance, run
@@ -58,7 +58,8 @@ def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Ep
     for cell in settings["cells"]:
         layers = architecture_of(cell, tuple(x.shape[1:]), dataset.n_classes)
         schedule = {key: cell["training"][key] for key in ("epochs", "batch_size")}
-        mechanism = calibrated(cell["mechanism"], dataset_size=settings["n_records"], **schedule)
+        private = solved(cell["mechanism"], dataset_size=settings["n_records"], **schedule)
+        mechanism = None if private is None else private.mechanism
         training = TrainingSettings(**cell["training"])
         with torch.inference_mode():
             ours = start(layers, x, y, rows[None], [seed], training, mechanism)

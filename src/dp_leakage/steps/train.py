@@ -2,6 +2,8 @@
 
 import math
 import time
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,16 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.persons import numbers
 from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
-from dp_leakage.engines import ENGINES, files_of
+from dp_leakage.engines import ENGINES, OPACUS, TRAINERS, files_of
 from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
+from dp_leakage.metrics.majority import guessing
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
+from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.ensemble import Models
-from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
+from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import read_arrays, write_json, write_table, write_tensors
 from dp_leakage.provenance.versions import versions
 from dp_leakage.steps import Json, log, provenance, run
@@ -32,7 +37,6 @@ from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.checkpoint import checkpoint_beside, forget_beside
 from dp_leakage.training.loop import History
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.trainer import train
 
 
 def main(
@@ -58,7 +62,7 @@ def main(
     if settings["engine"] in ENGINES:
         rows = [own if held is None else own[held[k]] for k, own in enumerate(subsets)]
         found = _answers(settings, dataset_of(arrays), [own.numpy() for own in rows], seeds)
-        _write_answers(settings, dataset_of(arrays), found, models, history)
+        _write_answers(settings, dataset_of(arrays), found, subsets[0].numpy(), models, history)
         write_json(timing, {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": "cpu"})
         return
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
@@ -66,15 +70,17 @@ def main(
     schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
     blocks = blocks_of(architecture, settings["mechanism"])
     units = units_of(person, subsets[0].numpy())
-    mechanism = calibrated(settings["mechanism"], blocks=blocks, dataset_size=len(units), **schedule)
+    private = solved(settings["mechanism"], blocks=blocks, dataset_size=len(units), **schedule)
+    mechanism = None if private is None else private.mechanism
     if mechanism is not None:
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
     groups = groups_of(settings["mechanism"], x, y, subsets, settings["seed"], person)
     count = group_count(settings["mechanism"], y, groups)
     resume = checkpoint_beside(models, identity(settings), checkpoint_seconds)
     used = device_of(device)  # noise and dropout are other draws on a GPU
+    extra = {"groups": groups, "group_count": count, "checkpoint": resume} if settings["engine"] != OPACUS else {}
     try:
-        ensemble, epochs = train(
+        ensemble, epochs = import_module(TRAINERS[settings["engine"]]).train(
             architecture,
             x,
             y,
@@ -85,24 +91,26 @@ def main(
             held=held,
             evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
             trace=torch.from_numpy(dataset_of(arrays).traced) if settings.get("traced") else None,
-            groups=groups,
-            group_count=count,
             device=used,
-            checkpoint=resume,
             on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
+            **extra,
         )
     except UserError as error:
         raise UserError(f"{_cell(settings)}: {error}") from None
-    noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
     tested = _tested(ensemble.to(used), x, y, arrays["target_nonmembers"], person)
-    sizes = {"n_train": len(units), "n_test": as_independent(tested), "n_groups": count}
-    if person is not None:
+    chance = guessing(arrays["y"][subsets[0].numpy()], arrays["y"][arrays["target_nonmembers"]])
+    if private is not None:
+        private = replace(private, groups=count)
+    if private is not None and person is not None:
         others = None if held is not None else arrays["target_nonmembers"]
-        sizes |= records_of_players(person, subsets[0].numpy(), others)
+        private = with_players(private, person, subsets[0].numpy(), others)
+    protected = {"training": None if private is None else private.settings}
+    measured = {"n_test": as_independent(tested), "guessing": chance}
     # The only tensors that may be shared, see ``dp_leakage.share``.
     shared = sorted(ensemble.parameters)
-    made = {"device": used, "versions": versions()}
-    stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, parameters=shared, **made)
+    hooked = settings["engine"] == OPACUS or is_import_path(settings["architecture"]["name"])
+    made = {"device": used, "versions": versions(*(["opacus"] if hooked else []))}
+    stamp = provenance(settings, **protected, **measured, **chosen, parameters=shared, **made)
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
     write_table(history, with_answers(_columns(epochs), tested), stamp)
     write_json(
@@ -119,13 +127,23 @@ def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: li
         raise UserError(f"{_cell(settings)}: {error}") from None
 
 
-def _write_answers(settings: Json, data: Dataset, found: Answers, models: Path, history: Path) -> None:
+def _write_answers(
+    settings: Json, data: Dataset, found: Answers, trained: np.ndarray, models: Path, history: Path
+) -> None:
     """The answers that an engine keeps instead of a model's parameters, and the accuracies."""
     rows = data.roles["target_nonmembers"]
-    sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(rows)}
-    stamp = provenance(settings, **sizes, n_groups=None, blocks=None, versions=versions())
+    told = {"n_test": len(rows), "guessing": guessing(data.y[trained], data.y[rows]), "training": None}
+    stamp = provenance(settings, **told, versions=versions(*_library(settings)))
     write_tensors(models, found.tensors(), stamp)
     write_table(history, with_answers(history_of(found, data), RightAnswers.of(found.correct(data.y)[:, rows])), stamp)
+
+
+def _library(settings: Json) -> list[str]:
+    """The package whose estimators a cell trains, unless it is one that is recorded anyway."""
+    package = str(settings["architecture"]["name"]).partition(":")[0].partition(".")[0]
+    return (
+        [package] if settings["engine"] == "estimator" and package in ("lightgbm", "interpret", "diffprivlib") else []
+    )
 
 
 def _cell(settings: Json) -> str:
@@ -155,22 +173,24 @@ def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
     return np.ones(len(rows), np.int64) if person is None else np.unique(person[rows], return_counts=True)[1]
 
 
-def records_of_players(person: np.ndarray, trained: np.ndarray, others: np.ndarray | None) -> dict[str, Any]:
-    """What the game that attacks play can change in the number of training records.
+def with_players(private: Training, person: np.ndarray, trained: np.ndarray, others: np.ndarray | None) -> Training:
+    """A training with what the game that attacks play can change in the number of its records.
+
+    If persons are the units, nothing. If single records are, ``records`` is the most that a person brings or takes
+    away. The training ``moves`` where the number of records that batches are drawn from differs between neighbors. It
+    does not where coins choose, since they decide about a pool of a fixed number.
 
     Args:
+        private: that counts no players yet.
         person: of each row.
         trained: rows that the models train on, or of which coins choose.
         others: rows of the non-members, one of whom takes a fixed member's place in the game, with all records; None if
             coins choose the members, so that nobody else comes in.
-
-    Returns:
-        ``most_records``, the most that a person brings or takes away, and ``records_move``, whether the number of
-        records that batches are drawn from, and with it the noise of a mean, differs between neighbors. Coins decide
-        about a pool of a fixed number.
     """
+    if private.mechanism.unit == PERSON:
+        return private
     units = units_of(person, trained if others is None else np.concatenate([trained, others]))
-    return {"most_records": int(units.max()), "records_move": others is not None and bool(units.min() < units.max())}
+    return replace(private, records=int(units.max()), moves=others is not None and bool(units.min() < units.max()))
 
 
 def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -> Json:

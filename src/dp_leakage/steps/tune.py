@@ -7,7 +7,7 @@ import torch
 
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.persons import effective, numbers
-from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.provenance.files import read_arrays, write_table
 from dp_leakage.steps import Json, log, provenance, run
@@ -30,7 +30,8 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
     given, own = settings["mechanism"], settings["training"]
     schedule = {"epochs": own["epochs"], "batch_size": own["batch_size"], "dataset_size": settings["n_records"]}
-    mechanism = calibrated(given, blocks=blocks_of(architecture, given), **schedule)
+    private = solved(given, blocks=blocks_of(architecture, given), **schedule)
+    mechanism = None if private is None else private.mechanism
     by_groups = mechanism is not None and holds_groups(mechanism.unit)
     units = units_of(person, subsets[0].numpy())
     available = len(units) if held is None else len(units) // FOLDS

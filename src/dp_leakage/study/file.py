@@ -3,14 +3,13 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.common.config import Json, merged
+from dp_leakage.common.config import Json, merged, spread
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import RULES
-from dp_leakage.common.old_words import renamed
 from dp_leakage.common.schemas import check
 from dp_leakage.common.yaml_files import check_value, parse, read_yaml
 from dp_leakage.figures import enter
@@ -55,6 +54,7 @@ def load_study(
     *,
     scale: str,
     overrides: Json,
+    engine: str = "ensemble",
     asked: Callable[[str], bool] = _always,
     place: str = CONFIG,
 ) -> Study | None:
@@ -66,6 +66,7 @@ def load_study(
         schema: the study schema.
         scale: ``paper``, ``small`` or ``smoke``.
         overrides: study name → changes to its file.
+        engine: in place of ``ensemble`` wherever the file says that, or nothing.
         asked: whether a study was requested, by its name. Only then must it have the scale, and is it computed what its
             audits reach.
         place: where the overrides were read, for the complaint.
@@ -78,7 +79,6 @@ def load_study(
     def allow(spec: Json, where: str) -> None:
         check(spec, composed(schema, spec), where)
 
-    raw = renamed(raw)
     allow(raw, where)
     for name, changes in raw.get("scales", {}).items():
         if words := sorted({"study", "scales"} & changes.keys()):
@@ -90,7 +90,7 @@ def load_study(
         if asked(raw["study"]):
             raise UserError(f"{where} has no scale {scale!r}; {nearest(scale, scales)}")
         return None
-    changes = renamed(overrides.get(raw["study"], {}))
+    changes = overrides.get(raw["study"], {})
     key = f"overrides.{raw['study']}"
     _check_changes(raw, changes, key, place)
     changed = spec = merged(raw, changes)
@@ -98,7 +98,8 @@ def load_study(
     if scale != "paper":
         spec = merged(changed, _left_to_scale(_without_attacks(raw["scales"][scale], raw), changes))
         allow(spec, f"{where} at scale '{scale}'{f' with {key}' if changes else ''}")
-    study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec, _from_here(path.parent))
+    parts = [raw["study"], *([scale] if scale != "paper" else []), *([engine] if engine != "ensemble" else [])]
+    study = Study("-".join(parts), _by_engine(spec, engine), _from_here(path.parent), scale)
     whole = [replace(study, name=raw["study"], spec=given) for given in (raw, *([changed] if changes else []))]
     try:
         if spec != raw:
@@ -109,6 +110,15 @@ def load_study(
     except UserError as error:
         raise UserError(f"{where}{f' with {key} of {place}' if changes else ''}: {error}") from None
     return study
+
+
+def _by_engine(spec: Json, engine: str) -> Json:
+    """The study with its models of engine ``ensemble`` trained by another engine."""
+    models = {
+        name: model | {"engine": engine} if model.get("engine", "ensemble") == "ensemble" else model
+        for name, model in spec["models"].items()
+    }
+    return spec if engine == "ensemble" else spec | {"models": models}
 
 
 def _from_here(folder: Path) -> Path:
@@ -129,27 +139,25 @@ def _without_attacks(reduction: Json, raw: Json) -> Json:
 def _left_to_scale(reduction: Json, changes: Json) -> Json:
     """The part of a scale's changes that holds beside a user's overrides.
 
-    For counts and lists of numbers the smaller value holds. What the user removes stays removed. Otherwise the user's
-    value holds.
+    Of two counts the smaller holds. Of the user's list of numbers, such as ε, at most as many hold as the scale has.
+    What the user removes stays removed. Otherwise the user's value holds.
     """
     left: Json = {}
     for key, value in reduction.items():
+        given = changes.get(key)
         if key not in changes:
             left[key] = value
-        elif isinstance(value, Mapping) and isinstance(changes[key], Mapping):
-            left[key] = _left_to_scale(dict(value), dict(changes[key]))
-        elif changes[key] is not None and (value is None or _is_smaller(value, changes[key])):
+        elif isinstance(value, Mapping) and isinstance(given, Mapping):
+            left[key] = _left_to_scale(dict(value), dict(given))
+        elif _are_numbers(value) and _are_numbers(given):
+            left[key] = spread(given, len(value))
+        elif given is not None and (value is None or (type(value) is int and type(given) is int and value < given)):
             left[key] = value
     return left
 
 
-def _is_smaller(value: object, given: object) -> bool:
-    """Is the first of two counts, or of two lists of numbers, the smaller?"""
-    if type(value) is int and type(given) is int:
-        return value < given
-    if not (isinstance(value, list) and isinstance(given, list)):
-        return False
-    return all(isinstance(x, int | float) for x in [*value, *given]) and len(value) < len(given)
+def _are_numbers(value: object) -> TypeGuard[list[float]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, int | float) for each in value)
 
 
 def on_datasets(study: Study, only: list[str]) -> Study | None:
@@ -218,6 +226,7 @@ def load_studies(
                     schemas["study"],
                     scale=config["scale"],
                     overrides=overrides,
+                    engine=config.get("engine", "ensemble"),
                     asked=asked,
                     place=places.get("overrides", CONFIG),
                 )

@@ -1,5 +1,6 @@
 """What a study asks for: the metrics of its cells, its figures, its report, and every file that is made for them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS
@@ -27,6 +28,7 @@ from dp_leakage.study.protocol import (
     bounded,
     by_coins,
     keyed,
+    source_of,
 )
 from dp_leakage.study.step_code import step_code
 from dp_leakage.study.steps.attack import answered, attacked
@@ -105,12 +107,19 @@ def figure_settings(study: Study, figure: str) -> Json:
         "figure": figure,
         "module": kind.module,
         "needs": kind.needs,
+        "scale": study.scale,
+        "sources": _sources(study, dict.fromkeys(cell.dataset for cell in cells)),
         "settings": {**COMMON, **kind.settings, **spec.get("settings", {}), "title": spec.get("title")},
         # Lists, since JSON sorts mappings, and the files come in this order.
         "columns": list(cells[0].columns),
         "cells": [[list(cell.columns.values()), parts(cell)] for cell in cells],
         "code": step_code("figure", kind.module, own=(words,) if words else ()),
     }
+
+
+def _sources(study: Study, datasets: Iterable[str]) -> dict[str, str]:
+    """Data set → name of the source that its records really come from at this scale."""
+    return {dataset: source_of(study.spec, dataset)["source"] for dataset in datasets}
 
 
 def figure_inputs(study: Study, figure: str) -> list[Path]:
@@ -168,6 +177,8 @@ def report_settings(study: Study) -> Json:
     """Of step ``report``."""
     return {
         "study": study.name,
+        "scale": study.scale,
+        "sources": _sources(study, study.spec["datasets"]),
         "spec": {k: v for k, v in study.spec.items() if k not in ("scales", "release")},
         "figures": {figure: identity(figure_settings(study, figure)) for figure in study.spec["figures"]},
         "cells": [[key, identity(measure_settings(study, cell))] for key, cell in study.cells.items()],

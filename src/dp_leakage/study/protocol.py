@@ -2,10 +2,12 @@
 file as the schema describes it, after overrides and scale.
 """
 
+import re
+
 from dp_leakage.attacks import ATTACKS, GRADIENTS, OF_PERSON
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.identity import derived_seed
-from dp_leakage.common.old_words import seeded
+from dp_leakage.data import by_person as names_persons
 from dp_leakage.data import resolve
 from dp_leakage.engines import GIVEN
 
@@ -57,10 +59,28 @@ def seed_of(spec: Json, dataset: str, *what: str) -> int:
     return derived_seed(spec["seed"], "" if own else dataset, *what[:1], *map(seeded, what[1:]))
 
 
+def seeded(name: str) -> str:
+    """Return a cell's defense in the words from which seeds are drawn: ``normalise`` for ``normalize``.
+
+    Another word would be another seed, and every number measured with it would change.
+
+    >>> seeded("gaussian-normalize-rdp-eps=1")
+    'gaussian-normalise-rdp-eps=1'
+    """
+    return re.sub(r"(?<![\w.:])normalize(?![\w.:])", "normalise", name)
+
+
 def by_person(spec: Json, dataset: str) -> bool:
     """Whether it is known whose each record is, so that roles, coins and scores are those of persons."""
     source = spec["datasets"][dataset]["source"]
-    return not isinstance(source, str) and "person" in source
+    return not isinstance(source, str) and names_persons(source)
+
+
+def two_sources(spec: Json, dataset: str) -> bool:
+    """Whether members and others were not drawn from one source by chance, but were a publisher's (or the user's)
+    training and test records.
+    """
+    return design_of(spec) == SPLIT and bool(spec["datasets"][dataset].get("official_split", False))
 
 
 def attacks_on(spec: Json, dataset: str) -> list[str]:

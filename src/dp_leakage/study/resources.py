@@ -10,6 +10,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from dp_leakage.engines import TRAINERS
 from dp_leakage.models.architectures import is_import_path
 
 Json = dict[str, Any]
@@ -17,7 +18,7 @@ Json = dict[str, Any]
 DEVICES = ("/dev/nvidiactl", "/dev/dxg")  # of NVIDIA's driver, on Linux and under Windows
 START = 5  # minutes, the least of any job: processes, imports and reading over a network
 # Seconds per record, epoch and model on one core. Measured: 2e-5 for a 256-256 MLP with per-example clipping.
-SECONDS = {"ensemble": 2e-4, "estimator": 1e-3}
+SECONDS = {"ensemble": 2e-4, "opacus": 1e-3, "estimator": 1e-3}
 PUBLIC = 50_000  # records, as CIFAR's, from which features are learned
 FOREIGN = 25  # how many times as long a module of the user's takes
 BASE_MB = 2000  # Python, PyTorch and what they allocate before any data
@@ -28,7 +29,7 @@ MB_PER_MODEL = 20  # parameters, gradient and two Adam slots of 1.2 million weig
 def training_minutes(settings: Json) -> int:
     """Minutes that step ``train`` may take; ``settings`` are the step's own."""
     passes = settings["training"].get("epochs", 1) * settings["subset"]["size"] * settings["repeats"]
-    foreign = settings["engine"] == "ensemble" and is_import_path(settings["architecture"]["name"])
+    foreign = settings["engine"] in TRAINERS and is_import_path(settings["architecture"]["name"])
     seconds = SECONDS.get(settings["engine"], 0.0) * (FOREIGN if foreign else 1)
     return START + ceil(passes * seconds / 60)
 

@@ -6,6 +6,7 @@ from typing import get_args
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.user_code import FILES, module_file
+from dp_leakage.engines import TRAINERS
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.layers.own import OWN
 from dp_leakage.privacy.mechanism import Bound
@@ -75,6 +76,6 @@ def own_files(training: Json) -> tuple[Path, ...]:
     names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise", "sampler", "unit"))
     files = [*(FILES[name] for name in names if name in FILES), *own_layers(training["architecture"])]
     name = training["architecture"]["name"]
-    if training["engine"] in ("ensemble", "module", "estimator") and is_import_path(name):
+    if training["engine"] in (*TRAINERS, "module", "estimator") and is_import_path(name):
         files += filter(None, [module_file(name.partition(":")[0])])
     return tuple(files)

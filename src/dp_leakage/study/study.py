@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.figures.reduced import FULL
 from dp_leakage.study.cells import Cell, adds_noise, cells_of
 from dp_leakage.study.protocol import AUDIT, COINS, design_of, keyed
 
@@ -16,15 +17,18 @@ class Study:
     """A checked study at one scale.
 
     Attributes:
-        name: folder below ``results`` (the study's name, with the scale unless that is ``paper``).
+        name: folder below ``results``: the study's name, with the scale unless that is ``paper``, and with the engine
+            that the config sets in place of ``ensemble``.
         spec: the study file after overrides and scale, as the schema describes it.
         folder: where its file lies, and what belongs to it alone.
+        scale: ``paper``, ``small`` or ``smoke``.
         contents: digests of the user's files that settings were made from so far: name in the study → SHA-256.
     """
 
     name: str
     spec: Json
     folder: Path = Path()
+    scale: str = FULL
     contents: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _identities: dict[tuple[str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -25,11 +25,10 @@ from dp_leakage.models.layers import (
     parameter_shapes,
 )
 from dp_leakage.models.layers.linear import lengths_with_bias
-from dp_leakage.models.norms import LEAST_NORM
+from dp_leakage.models.norms import CANCELLED, LEAST_NORM, lost
 from dp_leakage.models.products import add_rows
 from dp_leakage.training.tiles import Layout
 
-CANCELLED = 2.0**-20  # of the summed lengths of at most a thousand gradients; float32 rounds by 2⁻²⁴
 AT_ONCE = 1024  # records that are looked at together, so that no temporary array is as large as the data
 SLOTS = 1 << 12  # of tiles whose inner products are computed at once
 VECTOR = 16  # classes from which PyTorch's softmax of single rows is the faster one (measured on AMD with AVX-512)
@@ -68,20 +67,22 @@ class BackwardPass:
         """(K, B, B) float64: inner products of the examples' gradients."""
         return reduce(torch.Tensor.add_, (part.gram() for part in self.parts))
 
-    def norms_of_means(self, layout: Layout) -> Tensor:
-        """(G,) float64: ℓ2 norm of each person's mean gradient, at least `LEAST_NORM`.
+    def norms_of_means(self, layout: Layout, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """(G,) ``dtype``: ℓ2 norm of each person's mean gradient, at least `LEAST_NORM`; and whether it must be formed.
 
-        It comes from the inner products of the gradients of the person's records. If there are several, it is at most
-        by `CANCELLED` of their mean length too large: so much may rounding leave of a sum whose terms cancel. It is not
-        finite if one of the gradients is not.
+        It comes from the inner products of the gradients of the person's records, and what a sum of ``dtype`` loses of
+        several counts as part of it. It is not finite if one of the gradients is not. A person whose gradients cancel
+        has no such length that is of use.
         """
         found = [self._products(places, persons) for size in layout.tiles for places, persons in _parts(*size)]
         of_records = torch.cat(found).index_select(0, layout.slots)
         sizes = layout.sizes.double()
         sums = of_records.new_zeros(sizes.shape[0], 2)
         add_rows(sums, layout.persons, of_records)
-        norms = sums[:, 0].clamp(min=0).sqrt_().addcmul_(sums[:, 1], CANCELLED * (sizes > 1))
-        return norms.div_(sizes).clamp_(min=LEAST_NORM)
+        of_means, mean_lengths = sums[:, 0].clamp(min=0).sqrt_().div_(sizes), sums[:, 1].div(sizes)
+        cancelled = mean_lengths > CANCELLED * of_means.clamp(min=LEAST_NORM)
+        norms = of_means + lost(sizes * (sizes > 1), mean_lengths, dtype)
+        return norms.to(dtype).clamp_(min=LEAST_NORM), cancelled
 
     def _products(self, places: Tensor, persons: Tensor) -> Tensor:
         """(t·T, 2) float64: each gradient's inner product with the sum of its person's, and its length.

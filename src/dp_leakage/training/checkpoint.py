@@ -92,7 +92,7 @@ def checkpoint_beside(output: Path, identity: str, interval: float, part: str = 
 
 def forget_beside(output: Path) -> None:
     """Deletes all checkpoints beside an output that is complete, those of other settings too."""
-    for left in output.parent.glob(f".{glob.escape(output.stem)}.*checkpoint"):
+    for left in output.parent.glob(f".{glob.escape(output.stem)}.*.checkpoint"):
         left.unlink(missing_ok=True)
 
 

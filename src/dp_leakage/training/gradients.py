@@ -163,27 +163,74 @@ def _add_side_by_side(program: Program, lane: Lane, batches: list[Persons]) -> N
     layout = lay_out_persons(batches, rows.shape[1], program.tiles).to(rows.device)
     passed = _backpropagate(program, lane, rows)
     # A model without persons goes over a record of another model, on which its parameters may overflow.
-    passed, norms = _finite_means(program, passed, layout, rows.shape, all(map(len, batches)))
-    of_persons = _bound(program, norms) / layout.sizes
-    scales = torch.zeros(rows.numel(), dtype=norms.dtype, device=rows.device)
-    scales.index_copy_(0, layout.places, of_persons.index_select(0, layout.persons))
-    passed.add_weighted_sum(scales.view(rows.shape), lane.gradient)
+    means = _finite_means(program, lane, passed, layout, rows.shape, all(map(len, batches)))
+    means.add_weighted_sum(_bound(program, means.norms), lane)
+
+
+class Means(NamedTuple):
+    """The mean gradients of G persons whose records share a pass.
+
+    Attributes:
+        passed: the pass, over records (K, B).
+        layout: where the records are.
+        norms: (G,), finite.
+        apart: int64 (g,), the persons whose gradients cancel. Their means are formed, so that what has the length is
+            what enters the sum.
+        formed: those, name → (g, …).
+    """
+
+    passed: BackwardPass
+    layout: Layout
+    norms: Tensor
+    apart: Tensor
+    formed: Parameters
+
+    def add_weighted_sum(self, scales: Tensor, lane: Lane) -> None:
+        """Adds each model's sum of scale·mean to the lane's gradient; scales (G,)."""
+        of_persons = (scales / self.layout.sizes).index_fill_(0, self.apart, 0.0)
+        shape = len(lane.models), self.passed.parts[0].examples
+        of_records = torch.zeros(math.prod(shape), dtype=scales.dtype, device=scales.device)
+        of_records.index_copy_(0, self.layout.places, of_persons.index_select(0, self.layout.persons))
+        self.passed.add_weighted_sum(of_records.view(shape), lane.gradient)
+        if not len(self.apart):
+            return
+        starts = self.layout.sizes.cumsum(0) - self.layout.sizes
+        models = self.layout.places[starts[self.apart]] // shape[1]
+        for name, own in self.formed.items():
+            scaled = own * _for_each(scales[self.apart], own)
+            for model, view in enumerate(lane.gradient[name]):
+                view.add_(scaled[models == model].sum(0))
 
 
 def _finite_means(
-    program: Program, passed: BackwardPass, layout: Layout, shape: torch.Size, own: bool = True
-) -> tuple[BackwardPass, Tensor]:
-    """`BackwardPass.finite` for persons: the pass over records (K, B), and (G,) the lengths of the mean gradients.
+    program: Program, lane: Lane, passed: BackwardPass, layout: Layout, shape: torch.Size, own: bool = True
+) -> Means:
+    """`BackwardPass.finite` for persons whose records (K, B) share a pass.
 
     ``own``: whether all padding repeats records of a model's own persons.
     """
-    norms = passed.norms_of_means(layout).to(program.x.dtype)
-    if own and math.isfinite(norms.sum()):
-        return passed, norms
-    kept = norms.isfinite()
-    of_records = torch.zeros(shape, dtype=torch.bool, device=norms.device)  # padding too, since 0·∞ is not 0
-    of_records.view(-1)[layout.places] = kept[layout.persons]
-    return BackwardPass([part.where(of_records) for part in passed.parts]), norms.where(kept, LEAST_NORM)
+    norms, cancelled = passed.norms_of_means(layout, program.x.dtype)
+    if not (own and math.isfinite(norms.sum())):
+        kept = norms.isfinite()
+        of_records = torch.zeros(shape, dtype=torch.bool, device=norms.device)  # padding too, since 0·∞ is not 0
+        of_records.view(-1)[layout.places] = kept[layout.persons]
+        passed, norms = BackwardPass([part.where(of_records) for part in passed.parts]), norms.where(kept, LEAST_NORM)
+    apart = cancelled.nonzero()[:, 0]
+    if not len(apart):
+        return Means(passed, layout, norms, apart, {})
+    sizes = layout.sizes[apart, None]
+    width = torch.arange(int(sizes.max()), device=norms.device)
+    first = (layout.sizes.cumsum(0) - layout.sizes)[apart, None]
+    places = layout.places[first + width.minimum(sizes - 1)]
+    formed, lengths = _formed(passed, lane, places, (width < sizes).to(norms.dtype) / sizes)
+    return Means(passed, layout, norms.index_copy(0, apart, lengths), apart, formed)
+
+
+def _formed(passed: BackwardPass, lane: Lane, places: Tensor, weights: Tensor) -> tuple[Parameters, Tensor]:
+    """Weighted sums of the gradients at ``places`` (t, T) of a pass, name → (t, …), and (t,) their lengths; finite."""
+    sums = {name: view.new_zeros(len(places), *view.shape[1:]) for name, view in lane.gradient.items()}
+    BackwardPass([part.taken(places) for part in passed.parts]).add_weighted_sum(weights, sums)
+    return _finite(sums)
 
 
 def lay_out(program: Program, batches: Sequence[Batch]) -> list[Examples]:
@@ -277,14 +324,13 @@ def _add_views(program: Program, viewing: Viewing, lane: Lane, rows: Tensor, wei
     x = varied(program.x.index_select(0, flat), viewing.views, viewing.generators[lane.models.start])
     y = program.y.index_select(0, flat).repeat_interleave(count)
     passed = backpropagate(program.layers, lane.parameters, x[None], y[None], lane.dropout)
-    scales = torch.ones_like(rows, dtype=program.x.dtype)
-    if program.mechanism is not None:
-        layout = even_layout(len(flat), count).to(rows.device)
-        passed, norms = _finite_means(program, passed, layout, y[None].shape)
-        scales = example_scales(program.noise, norms[None], lane.models, weights)
-    if weights is not None:
-        scales = scales * weights
-    passed.add_weighted_sum((scales / count).repeat_interleave(count, 1), lane.gradient)
+    given = torch.ones_like(rows, dtype=program.x.dtype) if weights is None else weights
+    if program.mechanism is None:
+        passed.add_weighted_sum((given / count).repeat_interleave(count, 1), lane.gradient)
+        return
+    means = _finite_means(program, lane, passed, even_layout(len(flat), count).to(rows.device), y[None].shape)
+    scales = example_scales(program.noise, means.norms[None], lane.models, weights) * given
+    means.add_weighted_sum(scales[0], lane)
 
 
 def example_scales(noise: Noise, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:
@@ -396,9 +442,7 @@ def _add_in_one_pass(program: Program, lane: Lane, units: Persons) -> None:
     weights = sent((torch.arange(width) < sizes).to(program.x.dtype) / sizes, program.x.device)
     at_once = max(1, MEANS // program.gradient.shape[1])
     for own, shares in zip(places.split(at_once), weights.split(at_once), strict=True):
-        means = {name: view.new_zeros(len(own), *view.shape[1:]) for name, view in lane.gradient.items()}
-        BackwardPass([part.taken(own) for part in passed.parts]).add_weighted_sum(shares, means)
-        means, lengths = _finite(means)
+        means, lengths = _formed(passed, lane, own, shares)
         scales = _bound(program, lengths)
         for name, view in means.items():
             lane.gradient[name].add_(torch.tensordot(scales, view, 1))

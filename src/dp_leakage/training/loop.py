@@ -73,7 +73,7 @@ def run(
             if checkpoint is not None and good is not None:
                 checkpoint.save(*good)
             # Under a mechanism the parameters are already noised, so that their overflow reveals nothing more.
-            raise Diverged(_divergence(training.epoch, settings, mechanism))
+            raise Diverged(divergence(training.epoch, settings, mechanism))
         if training.epoch % settings.evaluate_every == 0 or training.epoch == settings.epochs:
             training.history += evaluate(models, x, y, evaluate_on, training.epoch, trace)
         if checkpoint is not None:
@@ -98,7 +98,8 @@ def _losses_of(place: int) -> str:
     return f"history.{place}.losses"
 
 
-def _divergence(epoch: int, settings: TrainingSettings, mechanism: Mechanism | None) -> str:
+def divergence(epoch: int, settings: TrainingSettings, mechanism: Mechanism | None) -> str:
+    """Return the complaint about a training that diverged in this epoch, counted from 1."""
     cause = f"learning_rate {settings.learning_rate:g} is likely too high"
     if mechanism is not None and mechanism.noise == "gaussian" and mechanism.noise_multiplier:
         cause += f" for a noise multiplier of {mechanism.noise_multiplier:g}"

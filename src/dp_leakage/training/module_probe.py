@@ -6,12 +6,14 @@ parameter or a buffer, since no noise protects what a forward pass writes. The r
 so that the answer reveals nothing. A module that behaves badly only on inputs of a kind not tried here passes.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import islice, product
+from types import FunctionType
 from typing import Any
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -27,8 +29,12 @@ KINDS: tuple[Callable[[tuple[int, ...]], Tensor], ...] = (torch.randn, lambda sh
 OTHERS: tuple[Callable[[Tensor], Tensor], ...] = (
     lambda record: 1 - record,
     lambda record: 1e4 * (1 + record),
-    lambda record: torch.full_like(record, 3e38),
+    lambda record: torch.full_like(record, torch.finfo(record.dtype).max),
 )
+# What Opacus' hooks and the training itself keep in a module.
+BOOKKEEPING = ("training", "max_batch_len", "activations", "autograd_grad_sample_hooks", "grad_sample_hooks")
+MOST_ITEMS = 64  # of a collection that are compared one by one
+STEPS = 8  # passes of one batch, which must not tell whether they are early or late
 
 
 DROPPING = {
@@ -99,6 +105,9 @@ def check_module(layer: TorchModule, batch_size: int, dtype: torch.dtype = torch
                 _check_batch(layer, model, draw(count), OTHERS, where)
                 if count > 1:
                     _check_removal(layer, model, draw(count), where)
+        batch = drawing[0](2)
+        for _ in range(STEPS):
+            _check_batch(layer, model, batch, OTHERS[:1], where)
         _check_batch(layer, model, drawing[0](batch_size), OTHERS[1:2], where)  # briefly, as this is most of the time
 
 
@@ -132,7 +141,14 @@ def _check_batch(
     except Exception as error:
         raise UserError(f"{where}: it fails on a batch of {count}, as may be drawn: {error}") from error
     names = ["its output", *(f"the gradient of parameter '{name}'" for name in layer.parameter_shapes())]
-    if not all(map(_same, first, _passed(layer, model, x))):
+    kept = _state(layer.workplace)
+    again = _passed(layer, model, x)
+    if (changed := _changed(kept, _state(layer.workplace))) is not None:
+        raise UserError(
+            f"{where}: each forward pass changes its attribute '{changed}', which can carry records on; it must keep "
+            "nothing of earlier batches"
+        )
+    if not all(map(_same, first, again)):
         raise UserError(
             f"{where}: a second pass of the same batch gives other numbers; it must keep nothing of earlier "
             "batches, and draw random numbers from PyTorch's stream only"
@@ -160,6 +176,44 @@ def _check_batch(
                 f"{where}: its forward pass changes the {what} '{name}', which no noise protects; remove that, for "
                 "example by track_running_stats=False"
             )
+
+
+def _state(module: nn.Module) -> dict[str, Any]:
+    """Attribute → how much it holds, for all that a module and its parts keep in Python: neither tensors that PyTorch
+    knows nor hooks.
+    """
+    return {
+        f"{part}.{name}".lstrip("."): _summary(value)
+        for part, own in module.named_modules()
+        for name, value in vars(own).items()
+        if not name.startswith("_") or name not in vars(nn.Module())
+        if name not in BOOKKEEPING
+    }
+
+
+def _summary(value: object, depth: int = 3) -> Any:
+    """What is compared of a Python value: numbers, texts, and sizes and contents of collections, a few levels deep."""
+    match value:
+        case Tensor():
+            return tuple(value.shape), value._version, id(value)
+        case bool() | int() | float() | complex() | str() | bytes() | None:
+            return value
+        case dict() | list() | tuple() | set() | deque():
+            items = value.items() if isinstance(value, dict) else value
+            return len(value), [_summary(one, depth - 1) for one in islice(items, MOST_ITEMS)] if depth else []
+        case nn.Module() | FunctionType():
+            return None
+        case _:
+            return (
+                [_summary(one, depth - 1) for one in vars(value).values()]
+                if depth and hasattr(value, "__dict__")
+                else None
+            )
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> str | None:
+    """The first attribute that is new or other; None if there is none."""
+    return next((name for name, value in after.items() if name not in before or before[name] != value), None)
 
 
 def _check_removal(layer: TorchModule, model: Parameters, x: Tensor, where: str) -> None:

@@ -287,7 +287,8 @@ def _scales(mechanism: Mechanism | None, silent: Noise, norms: Tensor, models: r
     if mechanism is None:
         return torch.ones_like(norms)
     if mechanism.bound == PER_LAYER:
-        return bound_scales(norms, layer_norm(1.0, parts) * mechanism.clip_norm, PER_LAYER, mechanism.clip_norm)
+        share = layer_norm(mechanism.clip_norm, parts)
+        return bound_scales(norms, share, PER_LAYER, silent.divisor) * (silent.divisor / mechanism.clip_norm)
     return example_scales(silent, norms, models) / silent.clip_norm_of(models)
 
 

@@ -56,6 +56,13 @@ def test_scores_are_what_they_were(name, data, known, signals, monkeypatch):
         assert all(len(np.unique(row)) == len(row) for row in found.score)
         return
     tolerance = 1e-4 if name == "shokri" else 1e-5
-    np.testing.assert_allclose(found[0].ravel(), BEFORE[f"score_{name}"], rtol=tolerance, atol=tolerance)
+    same = np.ones(found[0].shape, bool)
+    if name == "lira_online":  # records that all references saw, or none, have another variance since
+        inside = reference.asked.trained_on
+        same[:, inside.all(axis=0) | ~inside.any(axis=0)] = False
+        assert same.mean() > 0.9
+    before = BEFORE[f"score_{name}"].reshape(same.shape)
+    np.testing.assert_allclose(found[0][same], before[same], rtol=tolerance, atol=tolerance)
     if f"flagged_{name}" in BEFORE.files:
-        np.testing.assert_array_equal(found.flagged.ravel(), BEFORE[f"flagged_{name}"])
+        flagged = BEFORE[f"flagged_{name}"].reshape(same.shape)
+        np.testing.assert_array_equal(found.flagged[same], flagged[same])

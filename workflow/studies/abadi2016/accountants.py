@@ -90,13 +90,11 @@ def _counter(accountant: str, cell: pd.Series) -> Callable[[int], float]:
     from dp_leakage.privacy.mechanism import Mechanism
 
     projection = None if pd.isna(cell["projection_noise"]) else float(cell["projection_noise"])
-    step, sizes = (
-        Mechanism("poisson", noise_multiplier=float(cell["noise_multiplier"])),
-        cell[["batch_size", "n_records"]],
-    )
+    step = Mechanism("poisson", noise_multiplier=float(cell["noise_multiplier"]))
+    batch_size, records = int(cell["batch_size"]), int(cell["n_records"])
 
     def after(epoch: int) -> float:
-        training = Training(step, int(epoch), *map(int, sizes), projection_noise=projection)
+        training = Training(step, int(epoch), batch_size, records, projection_noise=projection)
         if accountant == "advanced":
             return advanced_epsilon(training.rate, step.sigma, cell["delta"], training.steps, projection)
         return epsilon_spent(Case(training, accountant, cell["delta"]))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.curves import draw_line
+from dp_leakage.figures.curves import draw_guessing, draw_line
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows, metric_words
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label
@@ -69,12 +69,13 @@ def draw(
     legend += [Line2D([], [], color=INK, linestyle=(0, dashes), label=words) for words, dashes in FLAT.values()]
     ax.set_xlabel("noise multiplier of the private PCA  (→ more private directions)")
     ax.set_ylabel(metric_words(settings["metric"]))
+    guess, beyond_axis = draw_guessing([(ax, rows)])
     notes = [
         "Where a budget ε is claimed, it holds the private PCA and the training together: less noise here leaves less "
         "of it to the training. Plain PCA and no PCA spend nothing of it (plain PCA is outside the budget). "
         "Bands: 95 % intervals."
     ]
-    return finish(figure, legend, [*notes, *own_notes(settings)], settings.get("title")), rows
+    return finish(figure, [*legend, *guess], [*notes, *beyond_axis, *own_notes(settings)], settings.get("title")), rows
 
 
 def _lines(rows: pd.DataFrame) -> Iterator[tuple[Look, pd.DataFrame]]:

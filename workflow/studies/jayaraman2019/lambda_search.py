@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.figures.curves import draw_guessing
 from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import INK, Look, finish, log_axis, panel_grid, sample, styled
@@ -33,7 +34,7 @@ def draw(
         UserError: the cells have no λ.
     """
     frame = chosen(metrics, settings)
-    if not (frame["l2"] >= 0).any():
+    if "l2" not in frame or not (frame["l2"] >= 0).any():
         raise UserError(
             "figure of kind 'lambda_search': its cells have no λ; select the cells of a list of ℓ2 penalties"
         )
@@ -57,5 +58,10 @@ def draw(
         ax.set_ylim(0, None)
         ax.set_xlabel("strength λ of the ℓ2 penalty")
         ax.set_ylabel("accuracy (fraction right)")
-    notes = ["Ring: the highest test accuracy. Bands: 95 % intervals. Dotted: λ = 0.", *own_notes(settings)]
-    return finish(figure, [sample(style) for style in LINES.values()], notes, settings.get("title")), rows
+    guess, beyond_axis = draw_guessing(grid)
+    notes = [
+        "Ring: the highest test accuracy. Bands: 95 % intervals. Dotted: λ = 0.",
+        *beyond_axis,
+        *own_notes(settings),
+    ]
+    return finish(figure, [*map(sample, LINES.values()), *guess], notes, settings.get("title")), rows

@@ -43,6 +43,7 @@ def _mean(part: pd.DataFrame) -> pd.Series:
     )
     own = {"dataset": MEAN, "n_members": part["n_members"].min(), "noise_multiplier": np.nan}
     own |= {"value": value, "low": value - below, "high": value + above}
+    own |= {"guessing": part["guessing"].mean()} if "guessing" in part else {}
     return pd.concat([part.iloc[0].drop([*own]), pd.Series(own)])
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 from decoded import change_percent, layer_rows, mean_over_datasets
 
 from dp_leakage.figures.compared_table import best
+from dp_leakage.figures.curves import draw_guessing
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.style import GRAY, canvas, finish, look, number, order, sample, styled
@@ -59,8 +60,9 @@ def draw(
         ax.set_xlabel(words)
     axes[0][0].set_ylabel("test accuracy (fraction right)")
     handles = [sample(look(series), linestyle="none") for series in sorted(_series(high), key=order)]
-    notes = ["Means over the data sets; bars: 95 % intervals; the numbers beside points are ε."]
-    return finish(figure, handles, [*notes, *accounting_notes(frame, settings)], settings.get("title")), rows
+    guess, beyond_axis = draw_guessing([(ax, high) for ax in axes[0]])
+    notes = ["Means over the data sets; bars: 95 % intervals; the numbers beside points are ε.", *beyond_axis]
+    return finish(figure, [*handles, *guess], [*notes, *accounting_notes(frame, settings)], settings.get("title")), rows
 
 
 def _series(high: pd.DataFrame) -> set[Any]:

@@ -124,7 +124,7 @@ ATTACK = {
         # as a mean over pixels or, as its formula says, a sum.
         "inversion_unpenalized": {
             "label": "inversion, without penalty",
-            "draws_as": "inversion_unpenalised",  # its name until version 0.2
+            "draws_as": "inversion_unpenalised",  # the word that its seed is drawn from
         },
         "inversion_l1": {"label": "inversion, ℓ1", "settings": {"penalties": [[["l1_mean", 0.05]]]}},
         "inversion_l1_sum": {"label": "inversion, ℓ1 as a sum", "settings": {"penalties": [[["l1", 0.05]]]}},

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln, ndtri, polygamma, stdtr
 
-from dp_leakage.attacks.membership.references import mean_where, require
+from dp_leakage.attacks.membership.references import mean_of_all, moments, require
 from dp_leakage.attacks.signals import Scores, Signals
 
 # ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
@@ -35,7 +35,9 @@ ATTACK = {
 }
 
 LEAVES_OUT = True
-LEAST_DEVIATION = 1e-6  # deviation of equal margins, so that the score stays finite
+# The least deviation, so that the score stays finite, and nothing is divided by less than the rounding error of margins
+# in float32, in units of a model's largest margin.
+LEAST_DEVIATION, RESOLUTION = 1e-6, 2.0**-20
 LEAST_SHARE = 1e-7  # of the pooled variance that a record's own counts as in the prior
 
 
@@ -78,14 +80,20 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
         asked.mean_margin(settings["queries"]),
         asked.trained_on,
     )
+    least = np.maximum(LEAST_DEVIATION, RESOLUTION * np.abs(margin).max(axis=1, keepdims=True))
+
+    def of(chosen: np.ndarray) -> Margins:
+        found = margins(others, chosen, settings["variance"], reference.left_out)
+        return found._replace(deviation=np.maximum(found.deviation, least))
+
     require(~inside, "lira", "without")
-    out = margins(others, ~inside, settings["variance"], reference.left_out)
+    out = of(~inside)
     distance = (margin - out.mean) / out.deviation
     if not settings["online"]:
         normal = distance if out.freedom is None else _normal_distance(distance, out.freedom)
         return Scores(normal, normal > ndtri(1 - settings["alpha"]))
     require(inside, "lira", "with")
-    within = margins(others, inside, settings["variance"], reference.left_out)
+    within = of(inside)
     inner = (margin - within.mean) / within.deviation
     ratio = _tail(distance, out.freedom) - _tail(inner, within.freedom) + np.log(out.deviation / within.deviation)
     return Scores(ratio, ratio > 0)
@@ -111,53 +119,51 @@ def _normal_distance(distance: np.ndarray, freedom: np.ndarray) -> np.ndarray:
 def margins(margin: np.ndarray, chosen: np.ndarray, variance: str, left_out: bool = False) -> Margins:
     """How the chosen margins among (K, n) are distributed: unbiased variances for all, ``per_record`` or ``shrunk``.
 
-    A record without a chosen margin gets the mean of all records, and one with fewer than two gets their variance. With
-    ``left_out``, row k leaves out model k: its part is subtracted from the sums, around the mean of all, so that no
-    digits are lost.
+    A record with a single chosen margin gets the variance of all records around their own means. Where no record has
+    two, that is not known; then margins vary around their own mean as all records' do around the mean of all (the
+    global variance of the paper's code). So they do for a record without any, whose mean is that of all. With
+    ``left_out``, row k leaves out model k.
     """
-    mean, counts = mean_where(margin, chosen, left_out), chosen.sum(axis=0)
-    middle = mean_where(margin, chosen) if left_out else mean
-    apart = np.where(chosen, margin - middle, 0.0) ** 2
-    squares = apart.sum(axis=0)
-    if left_out:
-        counts = counts - chosen
-        squares = np.maximum(squares - apart - counts * (mean - middle) ** 2, 0.0)
-    squares = np.where(counts > 0, squares, 0.0)
-    freedom = np.maximum(counts - 1, 0)
+    counts, mean, squares = found = moments(margin, chosen, left_out)
+    of_all, freedom = mean_of_all(found), np.maximum(counts - 1, 0)
+    mean = np.where(counts > 0, mean, of_all)
+    free, total = freedom.sum(axis=-1, keepdims=True), counts.sum(axis=-1, keepdims=True)
+    apart = (squares + counts * (mean - of_all) ** 2).sum(axis=-1, keepdims=True) / np.maximum(total - 1, 1)
+    pooled = np.where(free > 0, squares.sum(axis=-1, keepdims=True) / np.maximum(free, 1), apart)
     if variance == "shrunk":
-        return _shrunk(mean, squares, freedom, counts)
-    over_all = squares.sum(axis=-1, keepdims=True) / np.maximum(freedom.sum(axis=-1, keepdims=True), 1)
-    pooled = np.broadcast_to(over_all, squares.shape)
-    own = np.divide(squares, freedom, out=pooled.copy(), where=freedom > 0)
-    deviation = np.sqrt(own if variance == "per_record" else pooled)
-    return Margins(mean, np.maximum(deviation, LEAST_DEVIATION))
+        drawn, prior = _shrunk(squares, freedom, pooled)
+        drawn = drawn * (1 + 1 / np.maximum(counts, 1))  # of a further margin around a mean that so many have given
+        nu = np.broadcast_to(prior + freedom, squares.shape)
+    else:
+        drawn, nu = np.broadcast_to(pooled, squares.shape), None
+        if variance == "per_record":
+            drawn = np.divide(squares, freedom, out=drawn.copy(), where=freedom > 0)
+    return Margins(mean, np.sqrt(np.where(counts > 0, drawn, apart)), nu)
 
 
-def _shrunk(mean: np.ndarray, squares: np.ndarray, freedom: np.ndarray, counts: np.ndarray) -> Margins:
-    """Student's t of a further margin, with variances drawn to a common one (BaVarIA-t, Brännvall 2026).
+def _shrunk(squares: np.ndarray, freedom: np.ndarray, pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Variances drawn to a common one, (…, n), and the prior's degrees of freedom, (…, 1) (BaVarIA-t, Brännvall 2026).
 
     The prior of a record's variance is an inverse χ² with d₀ degrees of freedom around s₀². Both come from the
     references, by the mean and the variance of ln s² over the records (Smyth 2004, "Linear models and empirical Bayes
-    methods"). The further margin varies around a mean that so many ``counts`` have given.
+    methods").
 
     Args:
-        mean, squares: of each record's margins, float64 (…, n), the latter summed around the mean.
-        freedom, counts: degrees of freedom of the squares, and how many margins, (…, n).
+        squares, freedom: of each record's margins around their mean, and their degrees of freedom, float64 (…, n).
+        pooled: the variance of all, (…, 1).
     """
-    rows = zip(np.atleast_2d(squares), np.broadcast_to(freedom, np.atleast_2d(squares).shape), strict=True)
-    prior, common = (np.array(part) for part in zip(*(_prior(*row) for row in rows), strict=True))
-    prior, common = (part.reshape(*squares.shape[:-1], 1) for part in (prior, common))
+    rows = zip(np.atleast_2d(squares), np.atleast_2d(freedom), pooled.ravel(), strict=True)
+    prior, common = (np.array(part).reshape(pooled.shape) for part in zip(*(_prior(*row) for row in rows), strict=True))
     known = np.where(np.isinf(prior), 0.0, prior)
-    drawn = np.where(np.isinf(prior), common, (known * common + squares) / np.maximum(known + freedom, 1e-300))
-    scale = np.sqrt(drawn * (1 + 1 / np.maximum(counts, 1)))
-    return Margins(mean, np.maximum(scale, LEAST_DEVIATION), np.broadcast_to(prior + freedom, squares.shape))
+    drawn = (known * common + squares) / np.maximum(known + freedom, 1e-300)
+    return np.where(np.isinf(prior), common, drawn), prior
 
 
-def _prior(squares: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
+def _prior(squares: np.ndarray, freedom: np.ndarray, pooled: float) -> tuple[float, float]:
     """d₀ and s₀² of (n,) sums of squares. Infinite, and the pooled variance, where chance alone explains the spread."""
     told = (freedom > 0) & (squares > 0)
     if told.sum() < 2:
-        return np.inf, LEAST_DEVIATION**2
+        return np.inf, pooled
     half, mean = freedom[told] / 2, squares[told] / freedom[told]
     pooled = float(squares[told].sum() / freedom[told].sum())
     # Two margins can be equal by chance to their last digits, and the logarithm would make these digits count.

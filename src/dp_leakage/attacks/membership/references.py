@@ -1,7 +1,9 @@
 """Reference models: which were trained on a record, and which may judge which target in design ``coins``."""
 
 from dataclasses import replace
+from itertools import accumulate
 from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,17 +44,58 @@ def population(signals: Signals, attack: str) -> Signals:
     return others
 
 
+class Moments(NamedTuple):
+    """Number, mean and sum of squares around it of some models' values for every record, float64 (n,) each.
+
+    All are 0 where there is no value. With the leading axis of models, (K, n), row k is of all models except k.
+    """
+
+    number: np.ndarray
+    mean: np.ndarray
+    squares: np.ndarray
+
+
+def moments(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -> Moments:
+    """Moments of the chosen ones of K models' values (K, n), for every record.
+
+    With ``left_out``, row k is a function of the *other* models' values and choices alone, to the last bit: models
+    before and after k are merged (Chan, Golub & LeVeque 1983), and nothing is subtracted. A rounding error would
+    otherwise tell whether k itself was chosen, which is what an attack asks.
+    """
+    masked = np.where(chosen, values, 0.0)
+    if not left_out:
+        count = chosen.sum(axis=0).astype(np.float64)
+        mean = masked.sum(axis=0) / np.maximum(count, 1)
+        return Moments(count, mean, (np.where(chosen, values - mean, 0.0) ** 2).sum(axis=0))
+    nothing = np.zeros(masked.shape[1])
+    alone = [Moments(own.astype(np.float64), value, nothing) for own, value in zip(chosen, masked, strict=True)]
+    others = list(accumulate(alone[:-1], _merged, initial=Moments(nothing, nothing, nothing)))
+    after = others[0]
+    for k in reversed(range(len(alone))):
+        others[k], after = _merged(others[k], after), _merged(alone[k], after)
+    return Moments(*(np.stack(part) for part in zip(*others, strict=True)))
+
+
+def _merged(a: Moments, b: Moments) -> Moments:
+    """Moments of the values of both; equal values have squares of exactly 0."""
+    count, step = a.number + b.number, b.mean - a.mean
+    share = b.number / np.maximum(count, 1)
+    return Moments(count, a.mean + step * share, a.squares + b.squares + step**2 * a.number * share)
+
+
+def mean_of_all(found: Moments) -> np.ndarray:
+    """The mean over all records' values, (1,) or (K, 1); 0 if there are none."""
+    total = found.number.sum(axis=-1, keepdims=True)
+    return np.asarray((found.number * found.mean).sum(axis=-1, keepdims=True) / np.maximum(total, 1))
+
+
 def mean_where(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -> np.ndarray:
     """Mean of values (K, n) over the chosen ones of K models, for every record; if none is chosen, over all records.
 
-    Returns (n,); with ``left_out`` (K, n), where row k is the mean over all models except k.
+    Returns (n,); with ``left_out`` (K, n), where row k is the mean over all models except k, as in `moments`.
     """
-    masked = np.where(chosen, values, 0.0)
-    sums, counts = masked.sum(axis=0), chosen.sum(axis=0)
-    if left_out:
-        sums, counts = sums - masked, counts - chosen
-    over_all = sums.sum(axis=-1, keepdims=True) / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), over_all)
+    found = moments(values, chosen, left_out)
+    return np.where(found.number > 0, found.mean, mean_of_all(found))
 
 
 def require(chosen: np.ndarray, attack: str, what: str) -> None:

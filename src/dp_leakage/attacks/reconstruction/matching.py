@@ -94,7 +94,7 @@ def _of_layer(part: Traced, delta: Tensor, gradients: Parameters) -> Overlap:
         inputs, deltas = part.input.unflatten(0, (len(bias), -1)), delta.unflatten(0, (len(bias), -1))
         along = torch.bmm(inputs, weight.mT) + bias[:, None]
         squared = (deltas.square().sum(2) * (inputs.square().sum(2) + 1)).sum(1)
-        if inputs.shape[1] > 1:  # a batch of one image keeps the bits that it had before there were larger ones
+        if inputs.shape[1] > 1:  # one image has no cross terms
             crossed = (deltas @ deltas.mT) * (inputs @ inputs.mT + 1)
             squared = squared + (crossed - crossed.diagonal(dim1=1, dim2=2).diag_embed()).sum((1, 2))
         return Overlap((along * deltas).sum(2).sum(1), squared)

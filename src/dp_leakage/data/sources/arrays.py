@@ -26,6 +26,7 @@ SOURCE = {
         },
         "member": {"$ref": "#/$defs/member"},
         "members": {"$ref": "#/$defs/members"},
+        "copies": {"$ref": "#/$defs/copies"},
     },
     "required": ["path"],
     "variants": {"npz": {"summary": "your arrays x and y in an .npz file", "suffixes": [".npz"]}},

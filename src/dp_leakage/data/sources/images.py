@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dp_leakage.common.errors import UserError
+from dp_leakage.common.apart import Limits, apart
+from dp_leakage.common.errors import UserError, brief
 from dp_leakage.common.paths import user_path
 from dp_leakage.data.fetch import Remote, checksum_note, download, find
 from dp_leakage.data.persons import owners
 from dp_leakage.data.raw import Raw, encode_labels
 from dp_leakage.data.splits import balanced
 from dp_leakage.data.trees import Tree, open_tree, sha256_of, sha256_of_parts
+
+MATCHING = 5.0  # seconds in which a pattern must match the names of all images
 
 SOURCE = {
     "keys": {
@@ -49,7 +52,7 @@ SOURCE = {
         "faces94": {"summary": "Faces94, one folder per person"},
         "image_folder": {
             "summary": "your images, one folder per class, or a zip or tar of that",
-            "keys": {"path": {"$ref": "#/$defs/path"}},
+            "keys": {"path": {"$ref": "#/$defs/path"}, "copies": {"$ref": "#/$defs/copies"}},
             "required": ["path"],
             "suffixes": [".zip", ".tar", ".tgz"],
         },
@@ -162,19 +165,26 @@ def _owners(names: Sequence[str], pattern: str, path: Path) -> dict[str, Any]:
     """Whose image each is, as fields of `Raw`: what the group of a regular expression matches in its name.
 
     Raises:
-        UserError: this is no such expression, or a name does not match.
+        UserError: this is no such expression, a name does not match, or matching takes longer than `MATCHING`.
     """
     words = "valid is a regular expression with one group in parentheses, such as '([^/]+)_[0-9]+'"
     try:
         wanted = re.compile(pattern)
-    except re.error as error:
-        raise UserError(f"person: {pattern!r} is no regular expression ({error}); {words}") from None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UserError(f"person: {brief(pattern)!r} is no regular expression ({error}); {words}") from None
     if wanted.groups != 1:
         raise UserError(f"person: {pattern!r} has {wanted.groups} groups; {words}")
-    found = [wanted.search(name) for name in names]
-    if None in found:
-        raise UserError(f"person: {pattern!r} matches nothing in {names[found.index(None)]!r}, an image of {path}")
-    person, people = owners(np.array([match.group(1) or "" for match in found if match]), f"{path}: person {pattern!r}")
+
+    def matched() -> Iterator[dict[str, np.ndarray]]:
+        for name in names:
+            if wanted.search(name) is None:
+                raise UserError(f"person: {pattern!r} matches nothing in {name!r}, an image of {path}")
+        yield {"people": np.array([(wanted.search(name) or [""] * 2)[1] or "" for name in names])}
+
+    # A pattern can take exponentially long, and nothing but the end of its process stops it.
+    (found,) = apart(f"person: the pattern {pattern!r}", matched, Limits(MATCHING))
+    where = f"{path}: person {pattern!r}"
+    person, people = owners(found["people"], where)
     return {"person": person, "people": people}
 
 

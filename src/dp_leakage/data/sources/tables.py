@@ -16,7 +16,7 @@ import numpy as np
 from dp_leakage.common.errors import UserError, nearest, no_utf8
 from dp_leakage.common.paths import user_path
 from dp_leakage.data import is_existing
-from dp_leakage.data.persons import likely_persons, owners
+from dp_leakage.data.persons import MISSING_VALUES, alike, likely_persons, owners
 from dp_leakage.data.raw import Column, Gap, Raw, check_finite, encode_labels, trained_and_not
 from dp_leakage.data.trees import is_folder, sha256_of
 
@@ -52,6 +52,7 @@ SOURCE = {
         },
         "member": {"$ref": "#/$defs/member"},
         "members": {"$ref": "#/$defs/members"},
+        "copies": {"$ref": "#/$defs/copies"},
         "key": {
             "type": "string",
             "minLength": 1,
@@ -69,7 +70,6 @@ SOURCE = {
     },
 }
 
-MISSING_VALUES = ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]  # in a name, only the first is one
 MAX_BYTES = 8 * 2**30  # of a table in memory
 MAX_COLUMNS = 50_000  # looking at each takes a minute in all
 MAX_LINE = 10_000_000  # characters
@@ -162,8 +162,9 @@ def load(spec: dict, data_dir: Path) -> Raw:
 def _persons(frame: "pd.DataFrame", spec: dict, path: Path) -> dict[str, Any]:
     """Whose record each is, or the columns that seem to say it: fields of `Raw`."""
     if "person" in spec:
-        person, people = owners(frame[spec["person"]].to_numpy(), f"{path}: column {spec['person']!r}")
-        return {"person": person, "people": people}
+        where = f"{path}: column {spec['person']!r}"
+        person, people = owners(frame[spec["person"]].to_numpy(), where)
+        return {"person": person, "people": people, "notes": alike(people, where)}
     known = [spec[key] for key in ("label", "member") if key in spec]
     return {"persons": likely_persons(frame, known, MAX_CATEGORIES)}
 
@@ -174,7 +175,7 @@ def read_frame(path: Path, source: str, names: Iterable[str] = ()) -> "pd.DataFr
     Args:
         path: of the file.
         source: csv or parquet.
-        names: columns that name records: they stay texts, so that 001 is not 1; empty ones are missing.
+        names: columns that name records or persons: they stay texts, so that 001 is not 1, and NA is one.
 
     Raises:
         UserError: it cannot be read or holds no records.
@@ -211,7 +212,12 @@ def _read_text(path: Path, names: Iterable[str]) -> "pd.DataFrame":
     try:
         header = _check_header(path, separator)
         gaps = dict.fromkeys(header, MISSING_VALUES) | dict.fromkeys(names, MISSING_VALUES[:1])
-        how: Any = {"sep": separator, "na_values": gaps, "keep_default_na": False, "dtype": dict.fromkeys(names, str)}
+        how: Any = {
+            "sep": separator,
+            "na_values": gaps,
+            "keep_default_na": False,
+            "dtype": dict.fromkeys(names, str),
+        }
         with warnings.catch_warnings():
             # For a record with more values than the header, pandas only warns and drops the surplus.
             warnings.simplefilter("error", pd.errors.ParserWarning)

@@ -4,16 +4,20 @@ A weighted sum of all gradients is one product of inputs and output gradients, s
 Nor for their lengths, where kernels are large and the picture is small: with patches a_p and output gradients δ_p at
 the positions p, ‖Σ δ_p ⊗ a_p‖² = Σ ⟨a_p, a_q⟩⟨δ_p, δ_q⟩, and the inner products of patches are sums of those of pixels
 ("ghost clipping" of Bu et al. 2022, whose products of patches take k² times as long).
+
+The sum rounds by what its terms δ_p ⊗ a_p are long, however short they are together. So its rounding counts as part of
+a length, and where terms cancel, the gradient is formed: then what has the length is what enters the sum.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dp_leakage.models.layers.base import ALL, OnDemand, Parameters, taken
-from dp_leakage.models.norms import LEAST_NORM, norm
+from dp_leakage.models.norms import CANCELLED, LEAST_NORM, lost, norm
+from dp_leakage.models.products import CHAIN, combined
 
 if TYPE_CHECKING:
     from torch import Size, Tensor
@@ -24,7 +28,6 @@ CACHE_BYTES = 1 << 19  # bytes of one core's cache for a chunk of unfolded patch
 # With so many times fewer multiplications, lengths from inner products are faster than from formed gradients. Measured:
 # no gain at 5.7, 1.3 times as fast at 6.9, 2 at 17, 4 at 35.
 GRAM_FROM = 6.5
-CANCELLED = 2.0**-48  # of the square of the summed lengths of all terms: more than double precision loses of their sum
 
 
 @dataclass(frozen=True)
@@ -55,39 +58,80 @@ class LazyConvGradients(OnDemand):
 
     def norms(self) -> Tensor:
         """As in `PerExample`."""
-        return self._norms_by_products() if self._products_are_few() else self.formed.norms()
+        return self.bounded.norms if self._products_are_few() else self.formed.norms()
 
     def where(self, kept: Tensor) -> LazyConvGradients:
         """As in `PerExample`."""
         kept = kept[..., None, None, None]
-        return replace(self, x=self.x.where(kept, 0.0), delta=self.delta.where(kept, 0.0))
+        masked = replace(self, x=self.x.where(kept, 0.0), delta=self.delta.where(kept, 0.0))
+        if "bounded" in vars(self):
+            masked.norms()
+        return masked
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""
         if "formed" in vars(self):
             self.formed.add_weighted_sum(scales, total)
             return
+        at_once = self.examples  # without lengths nothing is bounded, as in plain training
+        if "bounded" in vars(self):
+            at_once = max(1, CHAIN // self.positions)
+            if self.bounded.formed is not None:
+                apart = self.bounded.apart
+                columns = apart.any(0)
+                self.bounded.formed.add_weighted_sum(scales.where(apart, 0.0)[:, columns], total)
+                scales = scales.where(~apart, 0.0)
         scaled = self.delta * scales[..., None, None, None]
         weight, bias = (total[name] for name in self.names)
-        weight.add_(kernel_gradients(self.layer, self.x, scaled))
+        for x, delta in zip(self.x.split(at_once, 1), scaled.split(at_once, 1), strict=True):
+            weight.add_(kernel_gradients(self.layer, x, delta))
         bias.add_(scaled.sum((1, 3, 4)))
+
+    @property
+    def positions(self) -> int:
+        """h'·w'."""
+        return self.delta[0, 0, 0].numel()
 
     def _products_are_few(self) -> bool:
         """Whether lengths come from inner products. It depends on shapes alone, so a model keeps its bytes."""
-        pixels, positions = self.x[0, 0, 0].numel(), self.delta[0, 0, 0].numel()
+        pixels, positions = self.x[0, 0, 0].numel(), self.positions
         patch = self.layer.kernel**2
         products = pixels**2 * self.layer.inputs + positions**2 * (self.layer.outputs + patch)
         return positions * self.layer.inputs * patch * self.layer.outputs >= GRAM_FROM * products
 
-    def _norms_by_products(self) -> Tensor:
-        """`norms`, without forming a gradient; in double precision, and never too small."""
+    @cached_property
+    def bounded(self) -> Bounded:
+        """`norms` by inner products, and what must be formed nevertheless."""
         import torch
 
         x, delta = self.x.flatten(0, 1), self.delta.flatten(0, 1)
         chunk = max(1, CACHE_BYTES // (8 * x[0, 0].numel() ** 2))
         parts = zip(x.split(chunk), delta.split(chunk), strict=True)
-        squares = torch.cat([squared_lengths(self.layer, *part) for part in parts])
-        return squares.sqrt_().to(x.dtype).clamp_(min=LEAST_NORM).view(self.delta.shape[:2])
+        found = torch.cat([lengths(self.layer, *part) for part in parts]).view(*self.delta.shape[:2], 2)
+        of_sum, of_terms = found[..., 0], found[..., 1]
+        apart = of_terms > CANCELLED * of_sum.clamp(min=LEAST_NORM)
+        norms = (of_sum + lost(self.positions, of_terms, x.dtype)).to(x.dtype).clamp_(min=LEAST_NORM)
+        if not bool(apart.any()):
+            return Bounded(norms, apart, None)
+        columns = apart.any(0)
+        formed = convolution_gradients(self.layer, self.names, self.x[:, columns], self.delta[:, columns])
+        exact = norms.clone()
+        exact[:, columns] = formed.norms()
+        return Bounded(exact.where(apart, norms), apart, formed)
+
+
+class Bounded(NamedTuple):
+    """How long the gradients of K·B examples are, and those that are formed to be sure.
+
+    Attributes:
+        norms: (K, B).
+        apart: bool (K, B), whose terms cancel.
+        formed: the gradients of each example that is ``apart`` in some model; None if there are none.
+    """
+
+    norms: Tensor
+    apart: Tensor
+    formed: ConvGradients | None
 
 
 @dataclass(frozen=True)
@@ -124,13 +168,13 @@ class ConvGradients:
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""
-        import torch
 
         weight, bias = (total[name] for name in self.names)
         for row, of_row in enumerate(self.kernels):
-            summed = torch.bmm(scales[:, None], of_row.flatten(2))
+            summed = combined(scales, of_row.flatten(2))
             weight[:, :, :, row].add_(summed.view(len(weight), *weight.shape[2:4], -1).permute(0, 3, 1, 2))
-        bias[:, None].baddbmm_(scales[:, None], self.bias)
+        for own, of_bias in zip(scales.split(CHAIN, 1), self.bias.split(CHAIN, 1), strict=True):
+            bias[:, None].baddbmm_(own[:, None], of_bias)
 
     def gram(self) -> Tensor:
         """As in `PerExample`."""
@@ -216,11 +260,11 @@ def backward_of(
     return torch.ops.aten.convolution_backward(delta, x, weight, None, *sizes, False, [0] * 2, models, wanted)
 
 
-def squared_lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
-    """‖gradient‖² of weight and bias together, float64 (n,), of examples x (n, c, h, w), delta (n, o, h', w').
+def lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
+    """How long the gradient of weight and bias together is, and its terms, of examples x (n, c, h, w), delta (n, o, h',
+    w'): float64 (n, 2), ‖Σ δ_p ⊗ a_p‖ and Σ ‖δ_p‖‖a_p‖ over the positions p, with a 1 for the bias in each patch a_p.
 
-    Of patches a_p with a 1 for the bias, and output gradients δ_p: Σ ⟨a_p, a_q⟩⟨δ_p, δ_q⟩ over all positions p and q.
-    Terms may cancel, so a bound of what rounding can take away is added.
+    The square of the first is Σ ⟨a_p, a_q⟩⟨δ_p, δ_q⟩ over all positions p and q.
     """
     import torch
     from torch.nn.functional import pad
@@ -236,6 +280,6 @@ def squared_lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
             of_patches.add_(of_pixels[:, down, along, down, along])
     of_patches = of_patches.flatten(3).flatten(1, 2)
     of_gradients = torch.bmm(gradients.mT, gradients)
-    lengths = (of_patches.diagonal(dim1=1, dim2=2) * of_gradients.diagonal(dim1=1, dim2=2)).sqrt().sum(1)
+    of_terms = (of_patches.diagonal(dim1=1, dim2=2) * of_gradients.diagonal(dim1=1, dim2=2)).sqrt().sum(1)
     squares = torch.linalg.vecdot(of_patches.flatten(1), of_gradients.flatten(1))
-    return squares.clamp_(min=0).addcmul_(lengths, lengths, value=CANCELLED)
+    return torch.stack([squares.clamp_(min=0).sqrt_(), of_terms], 1)

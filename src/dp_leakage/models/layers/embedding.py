@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, taken
 from dp_leakage.models.norms import norm
-from dp_leakage.models.products import add_rows
+from dp_leakage.models.products import CHAIN, add_rows
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -115,9 +115,16 @@ class EmbeddingGradients:
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""
+        import torch
+
         scaled = self.delta * scales[..., None, None]
         for into, places, delta in zip(total[self.names[0]], self.places, scaled, strict=True):
-            add_rows(into, places.flatten(), delta.flatten(0, 1))
+            for start in range(0, len(delta), CHAIN):
+                part = slice(start, start + CHAIN)
+                own = into if len(delta) <= CHAIN else torch.zeros_like(into)
+                add_rows(own, places[part].flatten(), delta[part].flatten(0, 1))
+                if own is not into:
+                    into.add_(own)
 
     def gram(self) -> Tensor:
         """As in `PerExample`."""

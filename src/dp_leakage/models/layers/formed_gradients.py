@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dp_leakage.models.layers.base import ALL, Parameters, taken
 from dp_leakage.models.norms import norm
+from dp_leakage.models.products import combined
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,10 +44,8 @@ class FormedGradients:
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""
-        import torch
-
         for name, own in zip(self.names, self.formed, strict=True):
-            total[name].add_(torch.bmm(scales.unsqueeze(1), _flat(own)).view(total[name].shape))
+            total[name].add_(combined(scales, _flat(own)).view(total[name].shape))
 
     def gram(self) -> Tensor:
         """As in `PerExample`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dp_leakage.models.layers.base import ALL, Parameters, taken
 from dp_leakage.models.norms import norm
+from dp_leakage.models.products import combined
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,9 +40,7 @@ class ScaleGradients:
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""
-        import torch
-
-        summed = torch.bmm(scales.unsqueeze(1), self.formed.flatten(2)).view(len(scales), -1, 2)
+        summed = combined(scales, self.formed.flatten(2)).view(len(scales), -1, 2)
         for name, of_name in zip(self.names, summed.unbind(2), strict=True):
             total[name].add_(of_name)
 

@@ -23,23 +23,23 @@ terms are positive and nothing is transformed, so tails keep their digits. Feldm
 compute the same distributions in another way.
 
 **Neighbors.** Places of other units are drawn independently, so adding a unit and filling its place with nothing are
-the same pair. Replacing a unit is one removal and one addition: P(S) ≤ e^a Q(S) + δ_removed(a) and Q(S) ≤ e^(ε−a) P'(S)
-+ δ_added(ε − a), for every a in [0, ε].
+the same pair. Replacing a unit is one removal and one addition. With F the distribution of L, a set S with Q(S) = s has
+P(S) ≤ ∫ F⁻¹ over (1 − s, 1) with the one unit, and P'(S) ≥ ∫ F⁻¹ over (0, s) with the other (convex order keeps both).
+Both are reached at once where P has the density F⁻¹(u) and P' has F⁻¹(1 − u) on (0, 1). So these dominate an epoch;
+their loss is a difference of two places.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil, inf, log2, sqrt
+from math import ceil, log2, sqrt
 
 import numpy as np
 
 from dp_leakage.privacy.accounting import library, losses
-from dp_leakage.privacy.accounting.losses import FINEST, LARGEST, LINES, NOTHING, VANISHED, Losses, rounding
+from dp_leakage.privacy.accounting.losses import FINEST, LARGEST, NOTHING, Losses
 
 FIRST = 8  # points of the first grid in one standard deviation of ln L; each next grid is twice as fine
 MOST_POINTS = 30_000  # of a grid: a mean takes time with their square
-SPLITS = 128  # values of a, see *Neighbors*
-BISECTIONS = 30
 AGREEMENT = 3e-3  # relative; the error falls to a quarter with each grid, so a third of it is left
 
 
@@ -175,19 +175,48 @@ def one_epoch(apart: float, steps: int, points: int) -> Ratio | None:
         power, size = mean(power, power, 0.5), 2 * size
 
 
-def totals(apart: float, steps: int, epochs: int, beside: float) -> Iterator[list[Losses]]:
-    """The losses of all epochs if the unit is removed, and if it is added, on ever finer grids."""
-    points = FIRST
+def of_presence(epoch: Ratio) -> list[Losses]:
+    """The losses of an epoch if the unit is removed, and if it is added."""
+    of_p = epoch.masses * np.exp(epoch.places * epoch.spacing)
+    removed = Losses(epoch.spacing, epoch.lowest, of_p, epoch.infinite)
+    added = Losses(epoch.spacing, -int(epoch.places[-1]), epoch.masses[::-1], epoch.zero)
+    return [removed, added]
+
+
+def of_replacement(epoch: Ratio) -> list[Losses]:
+    """The loss of an epoch if the unit is replaced, which is the same in both directions: see *Neighbors*.
+
+    The s-th largest ratio meets the s-th smallest. Both are counted from their own end, where masses are small.
+    """
+    masses, ratios = epoch.masses, np.exp(epoch.places * epoch.spacing)
+    smallest = np.cumsum(np.append(epoch.zero, masses))
+    largest = np.cumsum(np.append(masses[::-1], epoch.zero))
+    limits = np.union1d(smallest, largest)
+    limits = np.append(limits[limits < 0.5], 0.5)
+    share = np.diff(limits, prepend=0.0)
+    low = np.searchsorted(smallest, limits) - 1  # of the masses; −1: a ratio of 0
+    high = len(masses) - 1 - np.searchsorted(largest, limits)
+    forth, back = (np.where(at >= 0, ratios[at], 0.0) * share for at in (high, low))
+    finite, apart = low >= 0, high - low
+    widest = int(apart[finite].max(initial=0))
+    found = np.zeros(2 * widest + 1)
+    np.add.at(found, widest + apart[finite], forth[finite])
+    np.add.at(found, widest - apart[finite], back[finite])
+    return [Losses(epoch.spacing, -widest, found, epoch.infinite + float(forth[~finite].sum()))]
+
+
+def totals(sigma: float, steps: int, epochs: int, replaced: bool, beside: float) -> Iterator[list[Losses]]:
+    """The losses of all epochs, in both directions or alike in both, on ever finer grids; arguments as `epsilon`'s."""
+    apart, points = 1 / sigma, FIRST
     while apart * (apart / 2 + 10) <= LARGEST and (epoch := one_epoch(apart, steps, points)):
-        of_p = epoch.masses * np.exp(epoch.places * epoch.spacing)
-        removed = Losses(epoch.spacing, epoch.lowest, of_p, epoch.infinite)
-        added = Losses(epoch.spacing, -int(epoch.places[-1]), epoch.masses[::-1], epoch.zero)
-        both = [one.repeated(epochs) for one in (removed, added)]
+        once = of_replacement(epoch) if replaced else of_presence(epoch)
+        both = [one.repeated(epochs) for one in once]
         if beside:
-            (other,) = losses.one_step(losses.gaussian(sqrt(2 * beside)), 1.0, "shown", epoch.spacing)
+            pair = losses.gaussian(sqrt((4 if replaced else 2) * beside))
+            (other,) = losses.one_step(pair, 1.0, "shown", epoch.spacing)
             both = [one and one.plus(other) for one in both]
         found = [one for one in both if one]
-        if len(found) < 2:
+        if len(found) < len(once):
             return
         yield found
         points *= 2
@@ -208,18 +237,9 @@ def epsilon(sigma: float, steps: int, epochs: int, delta: float, replaced: bool 
             the training.
     """
     known = library.gaussian_epsilon(1 / unamplified(sigma, epochs, replaced, beside), delta, 1)
-    left = delta - rounding(epochs)
-    if steps == 1 or known == 0 or left <= 0:
+    if steps == 1 or known == 0:
         return known
-
-    def answer(total: list[Losses]) -> float:
-        removed, added = total
-        if not replaced:
-            return max(removed.epsilon(left), added.epsilon(left))
-        return _least(lambda at: float(_replaced(removed, added, np.array([at]))[0]) <= left, known)
-
-    found = losses.settled(totals(1 / sigma, steps, epochs, beside), answer, AGREEMENT)
-    return known if found is None else min(known, answer(found))
+    return min(known, losses.epsilon_of(totals(sigma, steps, epochs, replaced, beside), delta, AGREEMENT))
 
 
 def profile(
@@ -230,41 +250,9 @@ def profile(
     Returns:
         ε, float64 (n,), rising from 0, and δ, float64 (n,), at most 1; None if no grid fits.
     """
-    start = np.zeros(1)
-
-    def answer(total: list[Losses]) -> float:
-        return max(float(one.delta(start)[0]) for one in total)
-
-    found = losses.settled(totals(1 / sigma, steps, epochs, beside), answer, AGREEMENT)
-    if found is None:
-        return None
-    removed, added = found
-    top = max(one.epsilon(VANISHED + one.infinite) for one in found)
-    at = (2 if replaced else 1) * top * np.linspace(0.0, 1.0, LINES) ** 2  # closest where the curve bends
-    delta = _replaced(removed, added, at) if replaced else np.maximum(removed.delta(at), added.delta(at))
-    return at, np.clip(delta + rounding(epochs), 0.0, 1.0)
+    return losses.profile_of(totals(sigma, steps, epochs, replaced, beside), AGREEMENT)
 
 
 def unamplified(sigma: float, epochs: int, replaced: bool, beside: float) -> float:
     """μ of the training for an attacker who knows every batch; arguments as for ``epsilon``."""
     return sqrt((4 if replaced else 1) * epochs / sigma**2 + (4 if replaced else 2) * beside)
-
-
-def _replaced(removed: Losses, added: Losses, epsilon: np.ndarray) -> np.ndarray:
-    """The least δ of a removal and an addition at each ε ≥ 0, over ``SPLITS`` ways to share ε between them."""
-    first = epsilon[:, None] * np.linspace(0.0, 1.0, SPLITS)
-    after = added.delta((epsilon[:, None] - first).ravel()).reshape(first.shape)
-    with np.errstate(over="ignore"):
-        both = removed.delta(first.ravel()).reshape(first.shape) + np.exp(first) * after
-    return both.min(axis=1)
-
-
-def _least(holds: Callable[[float], bool], high: float) -> float:
-    """The least number in [0, high] from which on something holds, by bisection, from above; inf if not at ``high``."""
-    if not holds(high):
-        return inf
-    low = 0.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high

@@ -106,8 +106,8 @@ class Case:
 
     @property
     def beside(self) -> float:
-        """ρ of the private projection (`Training.projection_cost`)."""
-        return self.training.projection_cost(self.relation)
+        """ρ of the private projection (`projection_cost`)."""
+        return projection_cost(self.training, self.relation)
 
     def _check_relation(self) -> None:
         check_sampler(self.accountant, self.sampler)
@@ -132,6 +132,13 @@ class Case:
                 "neighbors: 'add_remove' does not hold for noise around each example's gradient, whose "
                 "presence adds a vector of length one and can show in the sum's support; valid: replace_one."
             )
+
+
+def projection_cost(training: Training, neighbors: str) -> float:
+    """ρ = Δ²/2σ² of the private PCA, 0 without one; Δ² is 1, and 2 for replace_one (``data.projection``)."""
+    if training.projection_noise is None:
+        return 0.0
+    return (2.0 if neighbors == "replace_one" else 1.0) / (2 * training.projection_noise**2)
 
 
 def check_projection(accountant: str, noise: float) -> None:

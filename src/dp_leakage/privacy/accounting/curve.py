@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES
 from dp_leakage.privacy.accounting import allocation, library, losses, renyi, tradeoff, vmf
-from dp_leakage.privacy.accounting.case import UNAMPLIFIED, Case
+from dp_leakage.privacy.accounting.case import UNAMPLIFIED, Case, projection_cost
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbors, is_covered, is_of
 from dp_leakage.privacy.accounting.spend import epsilon_spent, least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
@@ -26,8 +26,11 @@ TIGHT, LOOSE = 1e-6, 1e-3
 
 
 def proven_curve(training: Training, neighbors: Neighbors, delta: float | None = None) -> TradeOff | None:
-    """`_of_one`, for as many units as come and go together (group privacy: Dong, Roth & Su 2022, theorem 2.14)."""
-    curve = _of_one(training, neighbors, delta)
+    """`_of_one`, for as many units as come and go together (group privacy: Dong, Roth & Su 2022, theorem 2.14).
+
+    None too where the number of units differs between neighbors.
+    """
+    curve = None if training.moves else _of_one(training, neighbors, delta)
     return None if curve is None else tradeoff.several(curve, training.records)
 
 
@@ -68,7 +71,7 @@ def _of_one(training: Training, neighbors: Neighbors, delta: float | None) -> Tr
 
 
 def _gaussian(training: Training, neighbors: Neighbors) -> TradeOff | None:
-    mechanism, beside = training.mechanism, training.projection_cost(neighbors)
+    mechanism, beside = training.mechanism, projection_cost(training, neighbors)
     batch = mechanism.unit == "batch"  # one bounded vector, which moves by up to 2C whatever happens to a record
     relative = mechanism.sigma / (2 if batch or neighbors == "replace_one" else 1)
     if mechanism.sampler == "poisson":
@@ -96,7 +99,7 @@ def _replaced(training: Training, relative: float, beside: float) -> TradeOff:
 
 def _allocated(training: Training, replaced: bool) -> TradeOff:
     """Balls in bins: at most what somebody reaches who knows every batch. The projection is that of one record."""
-    sigma, beside = training.mechanism.sigma, training.projection_cost("add_remove")
+    sigma, beside = training.mechanism.sigma, projection_cost(training, "add_remove")
     if training.mechanism.unit == "batch":
         sigma /= 2
     known = [tradeoff.gaussian(allocation.unamplified(sigma, training.epochs, replaced, beside))]
@@ -110,7 +113,7 @@ def _group(training: Training, neighbors: Neighbors) -> TradeOff | None:
     """Units are (sub)classes: a record that comes or goes changes its class's bounded mean, by up to 2C."""
     if training.mechanism.sampler != "class_poisson":
         return None
-    once = poisson(training, training.mechanism.sigma / 2, True, training.projection_cost("zero_out"))
+    once = poisson(training, training.mechanism.sigma / 2, True, projection_cost(training, "zero_out"))
     return tradeoff.twice(once) if neighbors == "replace_one" else once
 
 
@@ -139,9 +142,9 @@ def _directional(training: Training, neighbors: Neighbors) -> TradeOff | None:
         neighbors = "add_remove"
     assert mechanism.kappa is not None  # directional noise has one
     if mechanism.kappa == 0:
-        return tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbors)))
+        return tradeoff.gaussian(sqrt(2 * projection_cost(training, neighbors)))
     case = Case(replace(training, projection_noise=None), "vmf_rdp", DELTA, neighbors)
-    beside = training.projection_cost(neighbors)
+    beside = projection_cost(training, neighbors)
     known = vmf.loss_profile(mechanism.kappa, case, beside)
     curves = [tradeoff.profile(*known)] if known else _rates_by_renyi(mechanism.kappa, case, beside)
     if not beside:
@@ -220,7 +223,7 @@ def noise_for(target: Target, training: Training, neighbors: Neighbors, delta: f
         return curve.advantage if target.fpr is None else float(curve.tpr(target.fpr)) - target.fpr
 
     allowed = target.limit - (target.fpr or 0.0)
-    if beyond_guessing(tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbors)))) >= allowed:
+    if beyond_guessing(tradeoff.gaussian(sqrt(2 * projection_cost(training, neighbors)))) >= allowed:
         raise UserError(f"target: the private PCA alone exceeds {target.words}; valid is more noise there")
     start = 1.0 if falls else _first_guess(target, training, neighbors)
     tolerance = TIGHT if with_noise(start).source == "gaussian" else LOOSE

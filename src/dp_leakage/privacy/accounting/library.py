@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dp_leakage.privacy.accounting import losses, renyi
-from dp_leakage.privacy.accounting.loss_grids import gaussian_step
+from dp_leakage.privacy.accounting.loss_grids import gaussian_step, masses
 from dp_leakage.privacy.accounting.losses import LINES, MOST_STEPS, VANISHED, rounding
 
 FINEST = 1e-6  # grid spacing below which the library's rounding shows in δ
@@ -74,8 +74,7 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbors: 
     if rate == 1:
         return gaussian_epsilon(1 / sqrt(steps * (apart / sigma) ** 2 + 2 * beside), delta, 1)
     best = bound = renyi.sampled_gaussian_epsilon(rate, sigma / apart, replace, steps, delta, "tight", beside)
-    lost = rounding(steps)
-    if bound == 0 or bound > HUGE or steps > MOST_STEPS or delta <= 2 * lost:
+    if bound == 0 or bound > HUGE or steps > MOST_STEPS:
         return bound
     finest = max(FINEST, _largest_loss(rate, sigma / apart) / MOST_POINTS)
     previous = inf
@@ -86,9 +85,10 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbors: 
             total = _composed(step, steps)
             if beside:
                 total = total.compose(gaussian_step(sqrt(0.5 / beside), spacing))
-            epsilon = total.get_epsilon_for_delta(delta - lost)
+            left = delta - _lost(total, steps)
+            epsilon = total.get_epsilon_for_delta(left) if left > 0 else inf
         best = min(best, epsilon)
-        if abs(previous - epsilon) <= AGREEMENT * epsilon or spacing == finest:
+        if epsilon == inf or abs(previous - epsilon) <= AGREEMENT * epsilon or spacing == finest:
             break
         previous = epsilon
     return float(best)
@@ -152,7 +152,7 @@ def loss_profile(
             delta = np.array([total.get_delta_for_epsilon(e) for e in epsilon.tolist()])
         if delta[0] > 0.99:
             break  # there is little to prove
-    return epsilon, np.minimum(delta + rounding(steps), 1.0)
+    return epsilon, np.clip(delta + _lost(total, steps), 0.0, 1.0)
 
 
 def _composed(step: Any, steps: int) -> Any:
@@ -166,6 +166,17 @@ def _composed(step: Any, steps: int) -> Any:
         if not steps:
             return total
         step = step.self_compose(AT_ONCE)
+
+
+def _lost(total: Any, steps: int) -> float:
+    """How much rounding may have taken from any δ of a composition of so many steps, and of one mechanism beside."""
+
+    def of_one(p: np.ndarray) -> float:
+        # The norm of one power less, by Hölder's inequality.
+        norm = np.sqrt(len(p)) * np.linalg.norm(p) ** (1 - 1 / steps)
+        return rounding(steps + 1, len(p), float(norm))
+
+    return max(of_one(p) for p in masses(total))
 
 
 def _largest_loss(rate: float, sigma: float) -> float:

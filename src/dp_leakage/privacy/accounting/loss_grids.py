@@ -33,6 +33,12 @@ def gaussian_step(sigma: float, spacing: float, rate: float = 1.0, *, replaced: 
     return PrivacyLossDistribution(removed, _on_grid(sigma, spacing, rate, AdjacencyType.ADD))
 
 
+def masses(total: Any) -> list[np.ndarray]:
+    """A `dp_accounting` ``PrivacyLossDistribution``'s masses at finite losses, of each direction, float64 (n,)."""
+    found = [getattr(total, name).to_dense_pmf()._probs for name in ("_pmf_remove", "_pmf_add")]
+    return [np.asarray(p) for p in found]
+
+
 def _on_grid(sigma: float, spacing: float, rate: float, direction: Any) -> Any:
     from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
     from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss

@@ -7,7 +7,7 @@ from math import ceil, exp, inf, log
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.user_code import DEFINED, FILES, amount_by, call, spent_by
 from dp_leakage.privacy.accounting import printed, renyi
-from dp_leakage.privacy.accounting.case import Case
+from dp_leakage.privacy.accounting.case import Case, projection_cost
 from dp_leakage.privacy.accounting.rules import accountant_named
 
 TOLERANCE = 1e-6
@@ -51,7 +51,7 @@ def noise_for_budget(case: Case, epsilon: float, sigma_table: str = "computed") 
         return least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon)
     # Slow: start near the solution, with the noise that Rényi divergences of Poisson batches ask for.
     rate, uses = training.rate, ceil(training.steps / training.mechanism.turns)
-    beside = training.projection_cost("add_remove")
+    beside = projection_cost(training, "add_remove")
     guess = least_noise(
         lambda sigma: renyi.sampled_gaussian_epsilon(rate, sigma, False, uses, case.delta, "tight", beside), epsilon
     )

@@ -38,7 +38,6 @@ def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
     """
     check_names(study.spec)
     check_published(study.spec, study.folder)
-    check_release(study.spec)
     check_design(study)
     check_datasets(study)
     check_models(study.spec)
@@ -47,6 +46,7 @@ def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
     check_persons(study)
     check_cells(study)
     check_tuning(study)
+    check_release(study)
     check_audit(study)
     check_groups(study)
     check_structure(study)

@@ -1,5 +1,6 @@
 """Checks of each cell: whether its model, defense, data set and training settings fit together."""
 
+from dataclasses import fields
 from importlib import import_module
 from math import ceil
 
@@ -8,20 +9,21 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES
 from dp_leakage.data.roles import POOL, TUNING
-from dp_leakage.engines import ENGINES, GIVEN
+from dp_leakage.engines import ENGINES, GIVEN, OPACUS, TRAINERS
 from dp_leakage.models.architectures import build, is_import_path
 from dp_leakage.privacy.accounting.case import check_projection, check_share
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.defenses import (
     CLAIMED,
 )
-from dp_leakage.privacy.mechanism import holds_groups
+from dp_leakage.privacy.mechanism import Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.privacy.training import steps_per_epoch
 from dp_leakage.study import TUNE, Cell, Study
 from dp_leakage.study.checks.complaints import require
 from dp_leakage.study.protocol import traced, training_of
 from dp_leakage.study.steps import AUXILIARY
+from dp_leakage.training.opacus_support import check_opacus
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.tuning import FOLDS, same_steps
 
@@ -35,12 +37,13 @@ def check_cells(study: Study) -> None:
         _check_architecture(study.spec, cell)
         _check_answers(cell)
         _check_training(study, cell)
+        _check_opacus(study, cell)
 
 
 def _check_architecture(spec: Json, cell: Cell) -> None:
     """Refuses a model that cannot take the projected features of its data set."""
     architecture, components = dict(cell.training["architecture"]), components_of(spec, cell.dataset)
-    if components is None or cell.training["engine"] != "ensemble" or is_import_path(architecture["name"]):
+    if components is None or cell.training["engine"] not in TRAINERS or is_import_path(architecture["name"]):
         return
     try:
         build(architecture.pop("name"), (components,), 2, **architecture)
@@ -77,6 +80,22 @@ def _check_answers(cell: Cell) -> None:
     require(
         not given or cell.training["repeats"] == 1, f"key 'repeats' is {cell.training['repeats']}; there is one model"
     )
+
+
+def _check_opacus(study: Study, cell: Cell) -> None:
+    """Refuse what engine ``opacus`` does not train."""
+    roles = [role for role in AUXILIARY if study.spec.get(role, {}).get("engine") == OPACUS]
+    if cell.training["engine"] != OPACUS and not roles:
+        return
+    place = f"key 'models.{cell.model}.engine' is 'opacus' (of {cell.key})" if not roles else f"key '{roles[0]}.engine'"
+    require(not cell.audits, f"{place}, which trains no models with canaries. Remove key 'audit'")
+    require(not cell.rates, f"{place}, for which step tune tries no learning rates. Remove key 'tune'")
+    given = cell.training["mechanism"]
+    known = {} if given is None else {own.name: given[own.name] for own in fields(Mechanism) if own.name in given}
+    try:
+        check_opacus(TrainingSettings(**cell.training["training"]), None if given is None else Mechanism(**known))
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from None
 
 
 def _check_training(study: Study, cell: Cell) -> None:

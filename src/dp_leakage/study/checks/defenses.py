@@ -3,6 +3,7 @@
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.schemas import check
+from dp_leakage.engines import TRAINERS
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Neighbors, check_mechanism, check_noise
 from dp_leakage.privacy.defenses import (
@@ -37,7 +38,7 @@ def check_defenses(spec: Json) -> None:
             _check_budgets(entry, spec, key)
         for name in entry.get("models", spec["models"]):
             model = spec["models"][name]
-            own = is_import_path(model["architecture"]["name"]) or model.get("engine", "ensemble") != "ensemble"
+            own = is_import_path(model["architecture"]["name"]) or model.get("engine", "ensemble") not in TRAINERS
             complaint = f"key '{key}.dropout' does not apply to model {name}, which is taken as it is"
             require(not own or "dropout" not in entry, complaint)
         for _, mechanism, _ in expanded(entry, spec):
@@ -58,6 +59,9 @@ def _check_keys(entry: Json, key: str) -> None:
     for needed in needed_by(kind):
         hint = nearest("", ACCOUNTANTS) if needed == "accountant" else f"defense {kind} needs it"
         require(needed in entry, f"key '{key}' lacks the key '{needed}'; {hint}")
+    if "chosen" in entry and entry.get("most", "all") == "all":
+        words = "says which records of a person are in a batch; it needs key 'most', how many those are"
+        raise UserError(f"key '{key}.chosen' {words}")
     if entry.get("unit", UNITS[0]) not in UNITS:
         named = f", or defense {entry['unit']}" if entry["unit"] in defenses() else ""
         words = f"{' or '.join(UNITS)}{named}"

@@ -14,7 +14,7 @@ from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.projection_settings import HIDDEN, fitted_privately, learns, missing_keys
 from dp_leakage.data.projection_settings import LEARNED as LEARNED_FEATURES
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
-from dp_leakage.engines import ENGINES
+from dp_leakage.engines import ENGINES, TRAINERS
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings, is_import_path
 from dp_leakage.models.features import kept_layers
@@ -32,6 +32,7 @@ from dp_leakage.study.protocol import (
     source_of,
     way_of_person,
 )
+from dp_leakage.study.release_grid import release_grid
 from dp_leakage.study.steps import AUXILIARY
 from dp_leakage.training.settings import TrainingSettings
 
@@ -67,11 +68,20 @@ def check_published(spec: Json, folder: Path) -> None:
     require(not missing, f"key 'published': {folder / name} lacks the column {missing[0]!r}" if missing else "")
 
 
-def check_release(spec: Json) -> None:
-    """The last day of a release is a day. Whether it is over is asked when something is released."""
-    expires = spec.get("release", {}).get("expires")
+def check_release(study: Study) -> None:
+    """The last day of a release is a day, and every training that it may draw can be trained.
+
+    Whether that day is over is asked when something is released. A cell that only the command names is checked there.
+    """
+    wanted = study.spec.get("release", {})
+    expires = wanted.get("expires")
     words = f"key 'release.expires' is {expires!r}; valid is a day as YYYY-MM-DD, after the day of release"
     require(expires is None or day(expires) is not None, words)
+    trained = [cell for cell in study.cells.values() if cell.training["engine"] in TRAINERS]
+    private = [cell for cell in trained if cell.training["mechanism"] is not None]
+    named = [cell for cell in private if wanted.get("cell") in (None, cell.key, f"{cell.model}/{cell.defense}")]
+    for cell in named[:1]:
+        release_grid(cell.training, wanted)
 
 
 def check_design(study: Study) -> None:
@@ -181,7 +191,8 @@ def check_persons(study: Study) -> None:
     for name, dataset in study.spec["datasets"].items():
         if not by_person(study.spec, name):
             continue
-        key = f"key 'datasets.{name}.source.person'"
+        given = "person" if "person" in dataset["source"] else "copies"
+        key = f"key 'datasets.{name}.source.{given}'"
         words = f"{key} says whose each record is; valid"
         for other in ("stratified", "official_split", "augment"):
             complaint = f"{words} is no {other}, since a person's records stay together in one role"

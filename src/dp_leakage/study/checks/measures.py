@@ -271,6 +271,9 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
         for value in values:
             check_known(value, dict.fromkeys(cell.columns[column] for cell in cells), f"{key}.select.{column}")
     drawn = figure_cells(study, name)
+    known = any(by_person(spec, cell.dataset) for cell in drawn)
+    words = f"kind {figure['kind']} needs a data set whose source says whose each record is (key 'person')"
+    require(known or not FIGURES[figure["kind"]].persons, f"key '{key}.kind': {words}")
     complaint = f"key '{key}.parts' leaves nothing to draw: no cell of the figure has any of {', '.join(parts) or 'it'}"
     require(any(figure_parts(study, name, cell) for cell in drawn), complaint)
     for setting, value in figure.get("settings", {}).items():

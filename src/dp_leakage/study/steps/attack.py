@@ -7,6 +7,7 @@ from pathlib import Path
 from dp_leakage.attacks import ATTACKS, GRADIENTS, STRONGEST, Attack
 from dp_leakage.common.config import Json
 from dp_leakage.common.identity import identity
+from dp_leakage.data import OUTPUTS
 from dp_leakage.data.roles import asked_roles
 from dp_leakage.study import paths
 from dp_leakage.study.cells import Cell, attacks_in, auxiliary_defense
@@ -18,6 +19,8 @@ from dp_leakage.study.protocol import (
     seed_of,
     sees_untrained,
     settings_of_attack,
+    source_of,
+    two_sources,
     way_of_person,
 )
 from dp_leakage.study.resources import attack_minutes
@@ -231,8 +234,38 @@ def _attacked(study: Study, job: Job) -> Json:
 def _together(study: Study, job: Job) -> Json:
     """Of what one attack reaches, or several membership attacks together."""
     part = job["part"]
-    family = {"family": ATTACKS[part].family} if part in ATTACKS else {}
-    return {"part": part, "reads": found_by(study, job), "code": step_code("measure_attack")} | family
+    own = {"family": ATTACKS[part].family} if part in ATTACKS else _from_two_sources(study, job)
+    return {"part": part, "reads": found_by(study, job), "code": step_code("measure_attack")} | own
+
+
+def _from_two_sources(study: Study, job: Job) -> Json:
+    """How it is told whether members and others differ by themselves; empty where chance drew them from one source.
+
+    Only references that the user gave count as trained alike: those that are trained here draw from what is left of
+    both sources, or from these records.
+    """
+    inputs, dataset = _source_inputs(study, job), job["dataset"]
+    if not inputs:
+        return {}
+    known = source_of(study.spec, dataset)["source"] != OUTPUTS  # else a record's only feature is its number
+    alike = auxiliary_spec(study.spec, dataset, "reference").get("engine") == OUTPUTS
+    return {"sources": identities(inputs) | {"features": known, "alike": alike}}
+
+
+def _source_inputs(study: Study, job: Job) -> dict[str, Input]:
+    """What it is told from, of all attacks together: option → file and its identity."""
+    cell = cell_of(study, job)
+    if job["part"] != STRONGEST or not two_sources(study.spec, cell.dataset):
+        return {}
+    names = cell.dataset, cell.model
+    inputs = {"data": _data(study, cell.dataset), SIGNALS: answered(study, *names, TARGET, cell.defense)}
+    # Rather references that know the defense.
+    comparing = [attack for attack in cell.membership if ATTACKS[attack].needs == "reference"]
+    if comparing:
+        attack = max(comparing, key=lambda attack: ATTACKS[attack].aware)
+        own = auxiliary_defense(study.spec, cell, "reference", attack)
+        inputs["references"] = answered(study, *names, "reference", own)
+    return inputs
 
 
 def found_by(study: Study, job: Job) -> list[list[str]]:
@@ -296,4 +329,13 @@ STEPS["attack"] = Step(
     memory=memory,
     minutes=attack_time,
 )
-STEPS["measure_together"] = Step({"rows": paths.ROWS}, _together, reads=scores_of)
+STEPS["measure_together"] = Step(
+    {"rows": paths.ROWS},
+    _together,
+    reads=lambda study, job: (
+        scores_of(study, job)
+        | {"data": [], "signals": [], "references": []}
+        | {option: path for option, (path, _) in _source_inputs(study, job).items()}
+    ),
+    memory=memory,
+)

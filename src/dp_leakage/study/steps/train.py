@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from dp_leakage.common.config import Json
 from dp_leakage.data.roles import POOL
-from dp_leakage.engines import ENGINES, GIVEN, files_of
+from dp_leakage.engines import ENGINES, GIVEN, TRAINERS, files_of
 from dp_leakage.engines.onnx_files import content_of_model
 from dp_leakage.study import paths
 from dp_leakage.study.cells import Cell
@@ -62,7 +62,7 @@ def _trained(study: Study, settings: Json, dataset: str) -> Json:
     engine, files = settings["engine"], files_of(settings)
     read = {"read": content_of_model} if engine == "onnx" else {}
     content = {"content": [digest_of(study, file, **read) for file in files]} if files else {}
-    modules = [*([ENGINES[engine]] if engine in ENGINES else []), *noise_modules(settings)]
+    modules = [(ENGINES | TRAINERS)[engine], *noise_modules(settings)]
     code = step_code("train", *modules, exclude=ACCOUNTING, own=own_files(settings))
     return settings | content | {"data": data_identity(study, dataset), "code": code}
 

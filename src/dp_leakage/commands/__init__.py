@@ -1,0 +1,147 @@
+"""The commands of ``dp-leakage``.
+
+A command's options are a module of `dp_leakage.options`, which imports no library, so that help costs no more than the
+interpreter's start. What runs is imported after the options have been read.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+from dp_leakage.common.arguments import Parser
+from dp_leakage.common.errors import UserError, close
+
+
+class Command(NamedTuple):
+    """One command.
+
+    Attributes:
+        does: what it does, in a line.
+        example: its options in an example.
+        options: the module of `dp_leakage.options`.
+        runs: module and function below `dp_leakage`, which takes the words after ``before``.
+        before: words that stand before the user's.
+        passes_on: whether further words are another program's, so that the options do not say what is valid.
+    """
+
+    does: str
+    example: str
+    options: str
+    runs: str
+    before: tuple[str, ...] = ()
+    passes_on: bool = False
+
+
+SETTING = "--epochs 60 --batch-size 256 --dataset-size 60000"
+COMMANDS = {
+    "demo": Command(
+        "run the study quickstart to its report", "--scale smoke", "run", "commands.run:demo", passes_on=True
+    ),
+    "list": Command("list the studies, or the figures of one", "quickstart", "listing", "commands.listing:main"),
+    "run": Command("run a study, or one figure", "quickstart:fig_pareto", "run", "commands.run:main", passes_on=True),
+    "new": Command(
+        "write a study of your own data", "--name mine --data my.csv --label diagnosis", "new_study", "new_study:main"
+    ),
+    "attack": Command(
+        "write a study that attacks a model that you have",
+        "--name mine --outputs outputs.parquet",
+        "audit_model",
+        "audit_model:main",
+    ),
+    "audit": Command(
+        "test the claimed ε of your training function",
+        "--train my_module:train --epsilon 4",
+        "audit_training",
+        "audit_training:main",
+    ),
+    "release": Command(
+        "train once on all records a model to give away",
+        "mine mlp/gaussian-rdp-eps=10",
+        "release",
+        "release.__main__:main",
+        ("make",),
+    ),
+    "verify": Command(
+        "check a release, or every file of a study", "releases/mine", "release", "commands.verify:main", passes_on=True
+    ),
+    "share": Command("copy what can be given away of results", "quickstart copy", "share", "share:main"),
+    "sigma": Command(
+        "the noise for an ε or a risk", f"--epsilon 1 {SETTING}", "privacy", "privacy.__main__:main", ("sigma",)
+    ),
+    "epsilon": Command(
+        "the ε of a noise", f"--noise-multiplier 1.1 {SETTING}", "privacy", "privacy.__main__:main", ("epsilon",)
+    ),
+    "risk": Command(
+        "what a noise lets any attacker reach",
+        f"--noise-multiplier 1.1 {SETTING}",
+        "privacy",
+        "privacy.__main__:main",
+        ("risk",),
+    ),
+    "doctor": Command("say what is installed and what a run would use", "", "doctor", "commands.doctor:main"),
+}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit status."""
+    words = sys.argv[1:] if words is None else list(words)
+    name, *rest = words or ["--help"]
+    if name in ("-h", "--help"):
+        print(overview())
+        return 0
+    if name == "--version":
+        from dp_leakage import __version__
+
+        print(f"dp-leakage {__version__}")
+        return 0
+    try:
+        if name not in COMMANDS:
+            raise UserError(f"no command is called {name!r}; {close(name, COMMANDS)}`dp-leakage --help` shows all")
+        command = COMMANDS[name]
+        if {"-h", "--help"} & {*rest} or not command.passes_on:
+            check_words(name, rest)
+        module, _, function = command.runs.partition(":")
+        status: int = getattr(import_module(f"dp_leakage.{module}"), function)([*command.before, *rest])
+        return status
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # dp-leakage list | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def parser_of(name: str) -> Parser:
+    """Return the parser of a command, with an example below its help."""
+    command = COMMANDS[name]
+    options = import_module(f"dp_leakage.options.{command.options}")
+    parser: Parser = options.verifying() if name == "verify" else options.parser()
+    if name == "demo":
+        parser.prog, parser.usage = "dp-leakage demo", "dp-leakage demo [options]"
+    if name in ("sigma", "epsilon", "risk"):
+        parser = options.parser_of(name)
+    parser.epilog = f"example: dp-leakage {name} {command.example}".rstrip()
+    return parser
+
+
+def check_words(name: str, words: Sequence[str]) -> None:
+    """Print the help and end, or refuse words that are not valid, before anything heavy is imported."""
+    parser_of(name).parse_args(words)
+
+
+def overview() -> str:
+    """Return the help of ``dp-leakage`` itself."""
+    lines = [f"  {name:<10}{command.does}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: dp-leakage COMMAND …",
+            "",
+            "What does a privacy budget ε buy? Accuracy against leakage, with and without differential privacy.",
+            "",
+            *lines,
+            "",
+            "`dp-leakage COMMAND --help` shows its options. Studies, plugins and results are in the working folder.",
+        ]
+    )

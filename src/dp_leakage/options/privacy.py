@@ -1,0 +1,117 @@
+"""Options of `dp_leakage.privacy`."""
+
+import argparse
+import re
+
+from dp_leakage.common.arguments import Parser, number, share, whole
+
+WHAT = "Find the noise for an ε or a risk, and the ε or the risk of a noise."
+EXAMPLES = """examples:
+  dp-leakage sigma --epsilon 1 --epochs 100 --batch-size 200 --dataset-size 10000
+  dp-leakage sigma --advantage 0.1 --epochs 100 --batch-size 200 --dataset-size 10000
+  dp-leakage sigma --tpr 0.05 --fpr 0.001 --epochs 100 --batch-size 200 --dataset-size 10000
+  dp-leakage risk --noise-multiplier 1.1 --epochs 60 --batch-size 256 --dataset-size 60000
+  dp-leakage risk --guess 0.01 --noise-multiplier 1.1 --epochs 60 --batch-size 256 \
+--dataset-size 60000
+  dp-leakage epsilon --noise-multiplier 1.1 --epochs 60 --batch-size 256 --dataset-size 60000
+  dp-leakage epsilon --kappa 0.1 --blocks 120x401,10x85 --epochs 1 --batch-size 64 \
+--dataset-size 4500
+"""
+# What the accountants know, by name: to import them would take half a second.
+SAMPLERS = ("shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "cyclic_poisson", "class_poisson")
+NEIGHBORS = ("add_remove", "zero_out", "replace_one")
+CONVERSIONS = ("tight", "classic")
+SHAPES = ("logarithmic", "geometric", "poisson")
+# Where an accountant answers in seconds, and the answer means something.
+BUDGETS = (1e-5, 1e6)
+NOISES = (1e-8, 1e15)
+MOST_EPOCHS, MOST_RECORDS, MOST_BLOCKS, MOST_RUNS = 10**9, 10**12, 10**6, 10**5
+BLOCK = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
+
+
+def parser() -> Parser:
+    """Return the parser of its command line."""
+    schedule, records = Parser(add_help=False), whole(1, MOST_RECORDS)
+    schedule.add_argument("--delta", type=share, default=1e-5, help="default 1e-5")
+    schedule.add_argument("--epochs", type=whole(1, MOST_EPOCHS), required=True)
+    schedule.add_argument("--batch-size", type=records, required=True, help="records (or classes) per batch")
+    schedule.add_argument("--dataset-size", type=records, required=True, help="records (or classes) in all")
+    training = Parser(add_help=False, parents=[schedule])
+    training.add_argument("--sampler", choices=SAMPLERS, help="only accountants for this sampler")
+    training.add_argument("--neighbors", choices=NEIGHBORS, help="only guarantees for these neighbors")
+    training.add_argument("--conversion", choices=CONVERSIONS, default="tight", help="of Rényi divergences")
+    training.add_argument(
+        "--blocks",
+        type=_blocks,
+        default=(),
+        help="directional noise: dimensions of a unit's vectors, such as 61706 or 120x401,10x85",
+    )
+    training.add_argument("--bands", type=whole(1, MOST_RECORDS), default=1, help="of banded noise, for cyclic_poisson")
+    training.add_argument("--summed", action="store_true", help="directional noise on the summed gradient")
+
+    options = Parser(
+        prog="dp-leakage",
+        description=WHAT,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = options.add_subparsers(required=True, metavar="sigma|epsilon|risk|select")
+    sigma = commands.add_parser("sigma", parents=[training], help="the least noise for a budget or a risk")
+    budget = sigma.add_mutually_exclusive_group(required=True)
+    budget.add_argument("--epsilon", type=number(*BUDGETS))
+    budget.add_argument("--advantage", type=share, help="limit for any attack: true minus false positive rate")
+    budget.add_argument("--tpr", type=share, help="limit for any attack's true positive rate at --fpr")
+    budget.add_argument("--precision", type=share, help="limit for any attack at --fpr (0.001), if --prior are members")
+    sigma.add_argument("--fpr", type=share, help="false positive rate, for --tpr and --precision")
+    sigma.add_argument("--prior", type=share, help="share of members among the people tested, for --precision")
+    sigma.set_defaults(answer="sigma", noise_multiplier=None, kappa=None)
+    for answer, words in (("epsilon", "the budget that a noise spends"), ("risk", "what a noise proves of any attack")):
+        command = commands.add_parser(answer, parents=[training], help=words)
+        noise = command.add_mutually_exclusive_group(required=True)
+        noise.add_argument("--noise-multiplier", type=number(*NOISES), help="Gaussian σ relative to the clipping norm")
+        noise.add_argument("--kappa", type=number(*NOISES), help="concentration of directional noise; needs --blocks")
+        command.set_defaults(answer=answer, epsilon=None)
+        if answer == "risk":
+            command.add_argument(
+                "--guess",
+                type=number(0, 1),
+                help="chance of reconstructing a record without the model, such as .01 for one of 100 candidates: adds "
+                "the largest chance with it, even for somebody who knows all other records",
+            )
+    select = commands.add_parser("select", parents=[schedule], help="what releasing the best of several runs spends")
+    select.add_argument(
+        "--noise-multiplier", type=number(*NOISES), required=True, help="Gaussian σ of each run, Poisson batches"
+    )
+    select.add_argument("--mean", type=number(1, MOST_RUNS), required=True, help="number of runs, on average")
+    select.add_argument("--runs", choices=SHAPES, default="geometric", help="how their number is drawn")
+    select.add_argument(
+        "--grid", type=whole(1, 10**9), help="number of settings declared: draws which of them to train"
+    )
+    select.add_argument(
+        "--seed", type=whole(0, 2**64 - 1), default=None, help="of that draw, secret; otherwise a fresh one"
+    )
+    select.set_defaults(answer="select", epsilon=None, kappa=None)
+    return options
+
+
+def parser_of(answer: str) -> Parser:
+    """Return the parser of one of its commands."""
+    (commands,) = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    found: Parser = commands.choices[answer]
+    return found
+
+
+def _blocks(text: str) -> tuple[int, ...]:
+    """``120x401,10x85`` → 120 times 401 and 10 times 85; ``61706`` → once."""
+    blocks: list[int] = []
+    for part in text.split(","):
+        count, times, dimension = part.rpartition("x")
+        numbers = [count, dimension] if times else ["1", dimension]
+        if not all(BLOCK.fullmatch(one) for one in numbers) or int(dimension) < 2:
+            raise argparse.ArgumentTypeError(
+                f"{text[:50]!r} is not valid; write dimensions from 2 on, such as 61706 or 120x401,10x85"
+            )
+        if len(blocks) + int(numbers[0]) > MOST_BLOCKS:
+            raise argparse.ArgumentTypeError(f"{text[:50]!r} has more than {MOST_BLOCKS:,} blocks")
+        blocks += [int(dimension)] * int(numbers[0])
+    return tuple(blocks)

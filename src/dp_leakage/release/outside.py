@@ -1,0 +1,29 @@
+"""What no ε of a release covers, as far as its own statement shows it. The plan adds what only data and study show."""
+
+from dp_leakage.common.config import Json
+
+GAPS = "Whether a column has missing values, and what fills them (`missing_as`), was read from records without noise."
+COUNTED = {"one record": ("record", "records"), "one person": ("person", "records and people")}
+CELL = "The cell itself (architecture, ε and settings) was chosen by people, which no ε covers."
+MEASURED = "What attacks and audits measured was computed from the same records, without noise."
+
+
+def follows_from(statement: Json) -> list[str]:
+    """Return the sentences on what ε leaves out that follow from the other keys of a statement."""
+    unit, counted = COUNTED[statement["unit"]]
+    model, selection, measured = statement["model"], statement["selection"], statement["measured"]
+    sentences = [
+        f"Whoever is in the data as more than one {unit} is promised less. No copies were looked for here.",
+        f"The names of columns, categories and classes, and the number of {counted}, are taken from the data.",
+    ]
+    if any(column["missing_as"] is not None for column in model["columns"]):
+        sentences.append(GAPS)
+    if judged := model["accuracy_on"]:
+        words = f"on {judged:,} records that the model did not train on, without noise"
+        sentences.append(f"Accuracy and the share of the largest class were measured {words}.")
+    if judged and selection is not None and selection["score_noise"] is None:
+        sentences.append("The best training was chosen by that accuracy, so the choice depends on those records.")
+    sentences.append(CELL)
+    if measured["attacks_run"] or "audits" in measured:
+        sentences.append(MEASURED)
+    return sentences

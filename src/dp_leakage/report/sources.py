@@ -1,0 +1,120 @@
+"""What may be said of a leak where members and others come from two sources, which differ by themselves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from dp_leakage.figures.style import name
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rows import CELL
+from dp_leakage.metrics.runs import ALL
+from dp_leakage.metrics.simultaneous import simultaneous
+from dp_leakage.metrics.sources import ANSWERS, BLIND, FEATURES, REFERENCES
+from dp_leakage.report.claims import Claim, Telling
+
+UNKNOWN = (
+    "Whether any of it was learned in training cannot be told without a model trained in the same way on none of them."
+)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """How members and others of a cell differ, and what of it the model must have learned.
+
+    Attributes:
+        blind, advantage: AUC and advantage of a guess that never saw the model.
+        seen: what that guess sees.
+        beyond: attack → its AUC less that of the guess.
+        beyond_references: the AUC of the model's loss less that of references trained alike on none of these records;
+            None without such references.
+        references: how many there are.
+        reversed: the attack with the lowest AUC, and that AUC with an interval for all attacks at once, if it is surely
+            below 1/2; else None.
+    """
+
+    blind: Estimate
+    advantage: Estimate
+    seen: str
+    beyond: Mapping[str, Estimate]
+    beyond_references: Estimate | None
+    references: int
+    reversed: tuple[str, Estimate] | None
+
+    @property
+    def shifted(self) -> bool:
+        """Whether members and others are shown to differ by themselves; a reversed AUC shows it too."""
+        return self.blind.low > 0.5 or self.reversed is not None
+
+    @property
+    def compared(self) -> bool:
+        """Whether the guess saw more than labels, so that it could find most differences."""
+        return FEATURES in self.seen or ANSWERS in self.seen
+
+    def explains(self, attack: str) -> bool:
+        """Whether a difference of the records may explain what an attack finds."""
+        return self.shifted or not self.compared or not self.beyond[attack].low > 0
+
+
+def sources_of(metrics: pd.DataFrame) -> dict[tuple[str, str, str], Sources]:
+    """(data set, model, defense) → how its members and others differ, for cells of two sources."""
+    kept = metrics["metric"].isin(["blind_auc", "blind_advantage", "auc_beyond", "membership_auc"])
+    cells = dict(iter(metrics[kept & (metrics["repeat"] == ALL)].groupby(CELL)))
+    return {key: _sources(rows) for key, rows in cells.items() if (rows["metric"] == "blind_auc").any()}
+
+
+def _sources(rows: pd.DataFrame) -> Sources:
+    of = {metric: own.to_dict("records") for metric, own in rows.groupby("metric")}
+    (blind,), (advantage,) = of["blind_auc"], of["blind_advantage"]
+    beyond = {row["attack"]: _estimate(row) for row in of["auc_beyond"] if row["against"] == BLIND}
+    references = [row for row in of["auc_beyond"] if row["against"] == REFERENCES]
+    aucs = {row["attack"]: _estimate(row) for row in of["membership_auc"]}
+    attack = min(aucs, key=lambda attack: aucs[attack].high)
+    lowest = simultaneous(aucs[attack], len(aucs), (0.0, 1.0))
+    return Sources(
+        _estimate(blind),
+        _estimate(advantage),
+        blind["seen"],
+        beyond,
+        _estimate(references[0]) if references else None,
+        int(references[0]["models"]) if references else 0,
+        (attack, lowest) if lowest.high < 0.5 else None,
+    )
+
+
+def _estimate(row: Mapping[str, Any]) -> Estimate:
+    return Estimate(*(float(row[end]) for end in ("value", "low", "high")))
+
+
+def differ(found: Sources, tell: Telling) -> str:
+    """That members and others differ, or may, and by how much a guess without the model tells them apart."""
+    verb = "differ" if found.shifted else "may differ"
+    if found.reversed is not None and not found.blind.low > 0.5:
+        attack, auc = found.reversed
+        shown = tell.fraction("membership_auc", auc, attack=attack)
+        return f"members and non-members {verb}: {name(attack)} ranks members below the others (AUC {shown})"
+    guessed = tell.fraction("blind_advantage", found.advantage)
+    return (
+        f"members and non-members {verb}: a guess that never saw the model finds members with an advantage of {guessed}"
+    )
+
+
+def beside_references(found: Sources, tell: Telling) -> str:
+    """How far the AUC of the model's loss exceeds that of references trained alike on none of these records."""
+    assert found.beyond_references is not None
+    shown = tell.fraction("auc_beyond", found.beyond_references, against=REFERENCES)
+    models = f"{tell.count(found.references)} reference model{'' if found.references == 1 else 's'}"
+    return f"the AUC of its loss exceeds that of {models} trained on none of these records by {shown}"
+
+
+def source_claims(dataset: str, found: Mapping[tuple[str, str], Sources]) -> list[Claim]:
+    """That members and others of a data set differ by themselves, or may, by the first of some cells, (model, defense),
+    that shows it; none without cells.
+    """
+    if not found:
+        return []
+    cell = max(found, key=lambda cell: found[cell].shifted)
+    tell = Telling({"dataset": dataset, "model": cell[0], "defense": cell[1]})
+    words = f"On {name(dataset)}, {differ(found[cell], tell)}. {UNKNOWN}"
+    return [tell.claim(f"{dataset}.sources", "sources", dataset, words, cells=tuple(found), screen=1)]
