@@ -37,6 +37,7 @@ FLOORS = (
     ("results",),
     COMMANDS,
     ("commands",),
+    ("__main__",),
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -169,7 +169,9 @@ def copied(folder: Path) -> Workflow:
     for part in PARTS:
         source = REPO / part
         if source.is_dir():
-            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+            shutil.copytree(
+                source, folder / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+            )
         else:
             shutil.copy2(source, folder / part)
     return Workflow(folder)
