@@ -13,7 +13,7 @@ from scipy.stats import norm
 from dp_leakage.figures.frames import CELL
 from dp_leakage.figures.training_curve import _curves
 from dp_leakage.metrics import coins, roc
-from dp_leakage.metrics.intervals import Estimate, crossed, crossed_difference, difference
+from dp_leakage.metrics.intervals import FEWEST_REPEATS, Estimate, crossed, crossed_difference, difference
 from dp_leakage.metrics.inversion import measure_inversion
 from dp_leakage.metrics.measure import _accuracy
 from dp_leakage.metrics.paired import paired_loss
@@ -184,10 +184,14 @@ def unpaired_difference(rng, repeats, n) -> Drawn:
 
 
 def pictures(statistic: str, rng, repeats, n) -> Drawn:
-    """Errors of rebuilt pictures: log-normal over targets, with a spread between trainings."""
+    """Errors of rebuilt pictures: log-normal over targets, with a spread between trainings.
+
+    With fewer than `FEWEST_REPEATS` trainings the interval, and so the truth, is of these very models.
+    """
     errors = np.exp(0.5 * rng.normal(size=n) + 0.2 * rng.normal(size=(repeats, n)))
     model = 0.1 * rng.normal(size=(repeats, 1)) if repeats > 1 else 0.0
     truth = float(np.exp((0.5**2 + 0.2**2) / 2)) if statistic == "mean" else 1.0
+    truth += float(np.mean(model)) if repeats < FEWEST_REPEATS else 0.0
     return STATISTICS[statistic](errors + model, np.arange(n), (-np.inf, np.inf)), truth
 
 

@@ -27,11 +27,13 @@ def test_an_area_near_1_lies_in_its_interval_though_hardly_a_record_says_how_it_
     assert coverage(case, 1, 50, 1500) >= 0.93
 
 
-@pytest.mark.parametrize("repeats", [1, 3])
-def test_the_median_of_eight_targets_lies_in_its_interval_as_often_as_it_says(repeats):
-    """Wilson's interval of the share below it held the median in .93 of studies of one model."""
-    found = np.mean([coverage("median error of pictures", repeats, 8, 1500)])
-    assert found >= 0.95
+@pytest.mark.parametrize(("repeats", "least"), [(1, 0.95), (3, 0.93)])
+def test_the_median_of_eight_targets_lies_in_its_interval_as_often_as_it_says(repeats, least):
+    """Wilson's interval of the share below it held the median in .93 of studies of one model.
+
+    That of one model is exact for whole numbers of targets, and so above .95. At .95, below .93 once in 5,000 runs.
+    """
+    assert coverage("median error of pictures", repeats, 8, 1500) >= least
 
 
 def test_records_of_a_person_do_not_count_as_independent():
