@@ -104,7 +104,7 @@ def rates(frame: pd.DataFrame, attack: str) -> list[str]:
     """AUC, and TPR at 1 % and .1 %, with 95 % intervals, of the scores of all targets."""
     rows = pd.DataFrame(measure_membership(frame, attack))
     rows, shown = rows[rows["repeat"] == "all"], []
-    for metric, fpr in (("membership_auc", None), ("tpr_at_fpr", 0.01), ("tpr_at_fpr", 0.001)):
+    for metric, fpr in (("membership_auc", None), ("reached_tpr", 0.01), ("reached_tpr", 0.001)):
         found = rows[(rows["metric"] == metric) & (fpr is None or rows["fpr"] == fpr)]
         value, low, high = found.iloc[0][["value", "low", "high"]]
         shown.append(f"{value:.3f} [{low:.3f}, {high:.3f}]".replace("0.", "."))

@@ -53,7 +53,7 @@ def main(folder: str, name: str, seed: str, targets: str, most: str = "48") -> N
             scores[count, attack][place] = import_module(entry.module).score(target, known, entry.settings, 0).score[0]
             seconds[count, attack] += (time.process_time() - started) / len(member)
     areas = {way: coins.auc(score, member) for way, score in scores.items()}
-    shares = {way: coins.tpr_at_fpr(score, member, RATE) for way, score in scores.items()}
+    shares = {way: coins.share_above(score, member, RATE) for way, score in scores.items()}
     print(f"{HEAD}\n|{' ---: |' * (HEAD.count('|') - 1)}")
     for count in COUNTS:
         line((count, LEARNED), (count, LEARNED), areas, shares, seconds)

@@ -18,6 +18,7 @@ from dp_leakage.metrics.inversion import measure_inversion
 from dp_leakage.metrics.measure import _accuracy
 from dp_leakage.metrics.paired import paired_loss
 from dp_leakage.metrics.people import RightAnswers
+from dp_leakage.metrics.rates import tpr_at
 from dp_leakage.metrics.reconstruction import STATISTICS
 
 Drawn = tuple[Estimate, float]  # an interval and the truth
@@ -80,7 +81,9 @@ def fixed_advantage(rng, repeats, n, leaks="all") -> Drawn:
 
 
 def fixed_tpr(rng, repeats, n, leaks="all") -> Drawn:
-    return roc.tpr_at_fpr(*normal(rng, repeats, n, leaks), FPR), rate(leaks)
+    members, others = normal(rng, repeats, n, leaks)
+    member = np.arange(2 * n) < n
+    return tpr_at(np.concatenate([members, others], axis=1), member, FPR).found, rate(leaks)
 
 
 def coins_auc(rng, repeats, n, leaks="all") -> Drawn:
@@ -93,7 +96,7 @@ def coins_advantage(rng, repeats, n, leaks="all") -> Drawn:
 
 
 def coins_tpr(rng, repeats, n, leaks="all") -> Drawn:
-    return crossed(coins.tpr_at_fpr(*by_coins(rng, repeats, n, leaks), FPR), (0.0, 1.0)), rate(leaks)
+    return tpr_at(*by_coins(rng, repeats, n, leaks), FPR).found, rate(leaks)
 
 
 def of_persons(rng, repeats, n, leaks):
@@ -129,8 +132,7 @@ def persons_advantage(rng, repeats, n) -> Drawn:
 
 def persons_tpr(rng, repeats, n) -> Drawn:
     scores, member, owner = of_persons(rng, repeats, n, "all")
-    found = coins.reached_tpr(scores, member, FPR, owner).of(owner)
-    return crossed(found, (0.0, 1.0)), above(GAIN_OF_PERSONS, float(norm.isf(FPR)))
+    return tpr_at(scores, member, FPR, owner).found, above(GAIN_OF_PERSONS, float(norm.isf(FPR)))
 
 
 def fixed_difference(rng, repeats, n, leaks="all") -> Drawn:

@@ -13,7 +13,6 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from figure_worlds import SIZES, coverage
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr, ndtri, stdtrit
@@ -21,10 +20,10 @@ from scipy.stats.qmc import Sobol
 
 from dp_leakage.audits import approximate_dp, gaussian_dp, many_runs_bound, one_run_bound, trials_bound
 from dp_leakage.audits.claims import gaussian_epsilon
-from dp_leakage.metrics.coins import auc, rate_difference, reached_tpr, tpr_at_fpr
+from dp_leakage.metrics.coins import auc, rate_difference
 from dp_leakage.metrics.intervals import FEWEST_REPEATS, ROUNDING, Estimate, Influences, Layout, crossed, over_layouts
+from dp_leakage.metrics.rates import tpr_at
 from dp_leakage.metrics.reached import named_by_best_threshold
-from dp_leakage.metrics.vulnerability import FPR, vulnerability
 
 Pair = tuple[np.ndarray, np.ndarray]
 CUT = 0.7  # from which score on the attack names that the advantage is of
@@ -85,13 +84,24 @@ def reached(scores: np.ndarray, member: np.ndarray) -> Influences:
     return rate_difference(named_by_best_threshold(scores, member).astype(float), member)
 
 
-# Table → measure, and the ends of its range. Who are exposed are the members' number times the TPR at 1 %.
-MEASURES: dict[str, dict[str, tuple[Callable[[np.ndarray, np.ndarray], Influences], tuple[float, float]]]] = {
-    "scores": {"AUC": (auc, (0.0, 1.0)), "advantage": (flagged, (-1.0, 1.0))},
+def over(
+    measure: Callable[[np.ndarray, np.ndarray], Influences], limits: tuple[float, float]
+) -> Callable[[np.ndarray, np.ndarray], Estimate]:
+    return lambda scores, member: crossed(measure(scores, member), limits)
+
+
+def rate(fpr: float) -> Callable[[np.ndarray, np.ndarray], Estimate]:
+    """The TPR; NaN where the non-members cannot measure it."""
+    return lambda scores, member: tpr_at(scores, member, fpr).told
+
+
+# Table → measure. Who are exposed are the members' number times the TPR at 1 %.
+MEASURES: dict[str, dict[str, Callable[[np.ndarray, np.ndarray], Estimate]]] = {
+    "scores": {"AUC": over(auc, (0.0, 1.0)), "advantage": over(flagged, (-1.0, 1.0))},
     "chosen": {
-        "reached advantage": (reached, (-1.0, 1.0)),
-        "reached TPR at 1 %": (partial(reached_tpr, fpr=0.01), (0.0, 1.0)),
-        "TPR at 1 %": (partial(tpr_at_fpr, fpr=0.01), (0.0, 1.0)),
+        "reached advantage": over(reached, (-1.0, 1.0)),
+        "TPR at 1 %": rate(0.01),
+        "TPR at 0.1 %": rate(0.001),
     },
 }
 
@@ -120,12 +130,13 @@ def truth(kind: str) -> dict[str, float]:
     return {
         "AUC": float(ndtr((inside - other) / np.sqrt(2)).mean()),
         "advantage": float((ndtr(inside - CUT) - ndtr(own - CUT)).mean()),
-        "TPR at 1 %": float(ndtr(inside - cut(kind)).mean()),
+        "TPR at 1 %": float(ndtr(inside - cut(kind, 0.01)).mean()),
+        "TPR at 0.1 %": float(ndtr(inside - cut(kind, 0.001)).mean()),
     }
 
 
 @cache
-def cut(kind: str, fpr: float = 0.01) -> float:
+def cut(kind: str, fpr: float) -> float:
     """The score above which so many of the population's others are."""
     other = population(kind).other
     return float(brentq(lambda score: ndtr(other - score).mean() - fpr, 0, 100))
@@ -134,41 +145,23 @@ def cut(kind: str, fpr: float = 0.01) -> float:
 def covered(
     repeats: int, records: int, kind: str, studies: int, table: str = "scores", seed: int = 5
 ) -> dict[str, float]:
-    """Measure → how often its interval holds the truth.
+    """Measure → how often its interval holds the truth; NaN if most studies cannot measure it.
 
-    What is reached depends on how well so many records choose a threshold. The truth is then the mean over all studies.
+    The advantage that is reached depends on how well so many records choose a threshold. The truth is then the mean
+    over all studies.
     """
     rng = np.random.default_rng(seed)
     found: dict[str, list[Estimate]] = {name: [] for name in MEASURES[table]}
     for _ in range(studies):
         scores, member = drawn(repeats, records, kind, rng)
-        for name, (measure, limits) in MEASURES[table].items():
-            found[name].append(crossed(measure(scores, member), limits))
+        for name, measure in MEASURES[table].items():
+            found[name].append(measure(scores, member))
     held = {}
     for name, intervals in found.items():
+        known = [one for one in intervals if not np.isnan(one.value)]
         true = truth(kind).get(name, float(np.mean([one.value for one in intervals])))
-        held[name] = float(np.mean([_holds(one, true) for one in intervals]))
+        held[name] = float(np.mean([_holds(one, true) for one in known])) if 2 * len(known) > studies else float("nan")
     return held
-
-
-# ---------------------------------------------------------------------- how often one record is named
-def covered_exposure(repeats: int, records: int, kind: str, studies: int, seed: int = 6) -> float:
-    """How often the interval of a record's own rate of being named, where it is in, holds that rate.
-
-    In the mean over the records of all studies; the true rate is over all trainings, at the population's threshold.
-    """
-    rng, held = np.random.default_rng(seed), []
-    for _ in range(studies):
-        member = rng.random((repeats, records)) < 0.5
-        own, gain = parts(kind, *rng.random((2, records)), np.zeros(1))
-        varies = 0.1 * (kind in ("normal", "heavy"))
-        scores = own + member * (gain + varies * rng.normal(size=(repeats, 1))) + rng.normal(size=(repeats, records))
-        rate = ndtr((own + gain - cut(kind, FPR)) / np.sqrt(1 + varies**2))
-        repeat, record = np.divmod(np.arange(scores.size), records)
-        table = {"repeat": repeat, "record": record, "member": member.ravel(), "score": scores.ravel()}
-        found = vulnerability(pd.DataFrame(table)).sort_values("record")
-        held.append(((found.low <= rate[found.record]) & (rate[found.record] <= found.high)).mean())
-    return float(np.mean(held))
 
 
 # ---------------------------------------------------------------------- lower bounds on ε
@@ -250,7 +243,9 @@ def print_measures(table: str, sizes: list[tuple[int, int]]) -> None:
     for repeats, records in sizes:
         studies = STUDIES[repeats, records]
         found = [covered(repeats, records, kind, studies, table) for kind in KINDS]
-        shares = [" · ".join(f"{100 * share:.1f}" for share in each.values()) for each in found]
+        shares = [
+            " · ".join("–" if np.isnan(share) else f"{100 * share:.1f}" for share in each.values()) for each in found
+        ]
         _line(repeats, f"{records:,}", *shares, f"{studies:,}", f"{196 * np.sqrt(0.95 * 0.05 / studies):.1f}")
 
 
@@ -264,17 +259,6 @@ def print_means(sizes: list[tuple[int, int]]) -> None:
         found = [[covered_mean(rng, repeats, n, shares, records, draws) for shares in SHARES] for records in RECORDS]
         cells = [f"{100 * min(each):.1f} to {100 * max(each):.1f}" for each in found]
         _line(repeats, f"{n:,}", *cells, f"{draws:,}", f"{196 * np.sqrt(0.95 * 0.05 / draws):.1f}")
-
-
-def print_exposure(sizes: list[tuple[int, int]]) -> None:
-    """A line for each size: of each kind of leak how often a record's own interval holds its own rate."""
-    print("\nHow often one record is named:\n")
-    _line("repeats", "records", *KINDS.values(), "studies")
-    _line(*["---:"] * (3 + len(KINDS)))
-    for repeats, records in sizes:
-        studies = max(STUDIES[repeats, records] // 20, 5)
-        shares = [f"{100 * covered_exposure(repeats, records, kind, studies):.1f}" for kind in KINDS]
-        _line(repeats, f"{records:,}", *shares, studies)
 
 
 def print_bounds() -> None:
@@ -303,7 +287,6 @@ TABLES = {
     "scores": partial(print_measures, "scores"),
     "chosen": partial(print_measures, "chosen"),
     "means": print_means,
-    "exposure": print_exposure,
     "bounds": lambda sizes: print_bounds(),
 }
 

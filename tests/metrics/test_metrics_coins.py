@@ -6,17 +6,13 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from dp_leakage.metrics.coins import auc, named_at_fpr, paired_difference, rate_difference, tpr_at_fpr
-from dp_leakage.metrics.intervals import Influences, crossed
+from dp_leakage.metrics.coins import aligned, auc, named_at_fpr, paired_difference, rate_difference, share_above
+from dp_leakage.metrics.intervals import Influences, Z, crossed
 from dp_leakage.metrics.measure import measure_membership
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from interval_coverage import STUDIES, covered, flagged
 from interval_coverage import drawn as study
-
-
-def share_named(scores, member):
-    return tpr_at_fpr(scores, member, 0.05)
 
 
 def test_the_values_are_the_means_of_what_scikit_learn_finds_in_each_run():
@@ -29,13 +25,23 @@ def test_the_values_are_the_means_of_what_scikit_learn_finds_in_each_run():
     assert rate_difference(flags.astype(float), member).value == pytest.approx(np.mean(rates), abs=1e-12)
 
 
-def test_the_true_positive_rate_is_that_of_scikit_learns_roc_over_all_runs():
+def test_records_are_named_at_one_threshold_that_at_most_the_allowed_share_of_others_passes():
     scores, member = study(8, 300, "normal", np.random.default_rng(1))
-    fpr, tpr, _ = roc_curve(member.ravel(), scores.ravel(), drop_intermediate=False)
+    fpr, tpr, _ = roc_curve(member.ravel(), aligned(scores).ravel(), drop_intermediate=False)
     for rate in (0.01, 0.05, 0.2):
-        assert tpr_at_fpr(scores, member, rate).value == pytest.approx(tpr[fpr <= rate].max(), abs=1e-12)
-        assert named_at_fpr(scores, member, rate)[~member].mean() <= rate
-    assert np.isnan(tpr_at_fpr(scores[:1, :50], member[:1, :50], 0.01).value)
+        named = named_at_fpr(scores, member, rate)
+        assert named[member].mean() == pytest.approx(tpr[fpr <= rate].max(), abs=1e-12)
+        assert named[~member].mean() <= rate
+
+
+def test_the_influences_on_the_share_above_a_threshold_have_the_spread_of_the_rate():
+    """Over 200 studies of 500 records and 16 runs; the simulation's own error is 5 %."""
+    rng, values, errors = np.random.default_rng(2), [], []
+    for _ in range(200):
+        found = share_above(*study(16, 500, "normal", rng), 0.05)
+        values.append(found.value)
+        errors.append(crossed(found).high - found.value)
+    assert np.median(errors) / Z == pytest.approx(np.std(values), rel=0.2)
 
 
 @pytest.mark.parametrize("measure", [auc, flagged])
@@ -64,17 +70,6 @@ def test_coverage_is_within_94_and_97_percent_but_for_the_simulations_own_chance
     chance = 3 * np.sqrt(0.95 * 0.05 / studies)  # false alarm 3e-3 for each
     for name, found in covered(repeats, records, kind, studies).items():
         assert 0.94 - chance <= found <= 0.97 + chance, (name, found)
-
-
-@pytest.mark.parametrize("kind", ["normal", "few"])
-def test_intervals_of_the_rate_at_few_false_alarms_hold_the_truth_as_often_as_they_say(kind):
-    rng = np.random.default_rng(99)
-    expected = np.mean([share_named(*study(10, 20_000, kind, rng)).value for _ in range(40)])
-    rng, held = np.random.default_rng(5), 0
-    for _ in range(200):
-        found = crossed(share_named(*study(8, 300, kind, rng)), (0.0, 1.0))
-        held += found.low <= expected <= found.high
-    assert 0.89 <= held / 200 <= 0.99
 
 
 def test_two_cells_on_the_same_coins_are_compared_more_sharply_than_apart_and_the_interval_holds():
@@ -143,7 +138,7 @@ def test_records_that_are_named_whenever_they_are_in_are_counted():
     assert always["value"] == pytest.approx(member[:, :7].sum() / 16, abs=0.5)  # of a run on average, like the mean
     mean = rows[rows["counting"] == "mean"].iloc[0]
     named = named_at_fpr(score, member, 0.01) & member
-    assert mean["value"] == pytest.approx(named.sum() / len(score))
+    assert mean["value"] == pytest.approx(named.sum() / len(score), abs=0.5)  # between this rank and the next
     assert always["value"] <= mean["value"]
     assert mean["low"] < mean["value"] < mean["high"]
 
@@ -165,7 +160,5 @@ def test_owners_have_the_influences_that_leaving_each_of_them_out_shows():
 
 def test_an_owner_of_one_record_each_changes_nothing():
     rng = np.random.default_rng(4)
-    both = Influences(0.3, (rng.normal(size=(3, 20)),), (rng.normal(size=(3, 20)),))
-    same = both.of(np.arange(20))
-    np.testing.assert_array_equal(same.blocks, both.blocks)
-    np.testing.assert_array_equal(same.below, both.below)
+    both = Influences(0.3, (rng.normal(size=(3, 20)),))
+    np.testing.assert_array_equal(both.of(np.arange(20)).blocks, both.blocks)

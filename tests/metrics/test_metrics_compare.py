@@ -53,5 +53,3 @@ def test_the_differences_are_those_of_the_metrics_values():
     rng = np.random.default_rng(4)
     a, b = (runs(rng, 3, 150, shift, rng.normal(size=(2, 150))) for shift in (0.9, 0.1))
     assert crossed_difference(roc.area(*a), roc.area(*b)).value == pytest.approx(roc.auc(*a).value - roc.auc(*b).value)
-    found = crossed_difference(roc.share_above(*a, fpr=0.05), roc.share_above(*b, fpr=0.05))
-    assert found.value == pytest.approx(roc.tpr_at_fpr(*a, 0.05).value - roc.tpr_at_fpr(*b, 0.05).value)

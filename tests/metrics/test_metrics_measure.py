@@ -68,14 +68,14 @@ def test_membership_rows_are_those_of_the_contract():
         ("membership_advantage", "attack=yeom"),
         ("balanced_accuracy", "attack=yeom"),
         ("membership_auc", "attack=yeom"),
-        ("tpr_at_fpr", "attack=yeom, fpr=0.01"),
-        ("tpr_at_fpr", "attack=yeom, fpr=0.001"),
         *(("members_exposed", f"attack=yeom, fpr={f}, counting=mean") for f in (0.01, 0.02, 0.05)),
     ]
     expected = {(*key, repeat) for key in per_repeat for repeat in ("0", "1", "2", "all")}
+    expected |= {("nonmembers_worth", f"attack=yeom, fpr={f:g}", "all") for f in (0.01, 0.001)}
     expected |= {("members_exposed", f"attack=yeom, fpr={f}, counting=all_runs", "all") for f in (0.01, 0.02, 0.05)}
     assert set(rows.index) == expected
-    assert rows["value"].isna().sum() == 8  # 0.1 % of some 200 non-members is not one record
+    # Some 200 non-members a run cannot measure 0.1 %, and single runs not 1 % either, nor whom it exposes.
+    assert rows["value"].isna().sum() == 4 + 3 + 3
     rows = rows.dropna()
     assert (rows["low"] <= rows["value"]).all()
     assert (rows["value"] <= rows["high"]).all()

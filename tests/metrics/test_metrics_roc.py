@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 from scipy.stats import binom
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score, roc_curve
 
@@ -41,17 +41,6 @@ def test_auc_interval_is_that_of_delongs_variance_computed_pair_by_pair(scores):
 
 
 @pytest.mark.parametrize("scores", [SMOOTH, TIED], ids=["smooth", "tied"])
-@pytest.mark.parametrize("fpr", [0.01, 0.05, 0.1, 0.3, 0.999])
-def test_tpr_at_fpr_is_the_last_roc_point_within_the_limit(scores, fpr):
-    oracles = []
-    for m, n in zip(*scores, strict=True):
-        rates, tprs, _ = curve(m, n)
-        oracles.append(tprs[rates <= fpr][-1])
-        assert roc.tpr_at_fpr(m[None], n[None], fpr).value == pytest.approx(oracles[-1])
-    assert roc.tpr_at_fpr(*scores, fpr).value == pytest.approx(np.mean(oracles))
-
-
-@pytest.mark.parametrize("scores", [SMOOTH, TIED], ids=["smooth", "tied"])
 @pytest.mark.parametrize("fpr", [0.01, 0.02, 0.05, 0.1])
 def test_members_exposed_counts_members_at_the_last_roc_point_below_the_limit(scores, fpr):
     flagged = []
@@ -65,7 +54,6 @@ def test_members_exposed_counts_members_at_the_last_roc_point_below_the_limit(sc
 def test_limits_that_are_not_binary_fractions_are_exact():
     m, n = np.arange(100.0)[None] + 0.5, np.arange(100.0)[None]
     for percent in range(1, 100):
-        assert roc.tpr_at_fpr(m, n, percent / 100).value == pytest.approx((percent + 1) / 100)
         assert roc.members_exposed(m, n, percent / 100, "mean").value == percent
 
 
@@ -90,7 +78,6 @@ def test_balanced_accuracy_equals_scikit_learns():
 
 METRICS = {
     "auc": roc.auc,
-    "tpr": lambda m, n: roc.tpr_at_fpr(m, n, 0.05),
     "exposed": lambda m, n: roc.members_exposed(m, n, 0.05, "mean"),
     "exposed_in_all": lambda m, n: roc.members_exposed(m, n, 0.05, "all_runs"),
 }
@@ -113,29 +100,18 @@ def test_order_of_repeats_changes_nothing(name):
 def test_constant_scores_tell_nothing():
     m, n = np.zeros((2, 40)), np.zeros((2, 50))
     assert roc.auc(m, n) == pytest.approx(wilson(0.5, 40))
-    assert roc.tpr_at_fpr(m, n, 0.1).value == 0
     assert roc.members_exposed(m, n, 0.1, "all_runs").value == 0
 
 
 def test_perfect_separation_is_not_claimed_to_be_certain():
     m, n = np.ones((1, 40)) + SMOOTH[0][:1, :40].clip(0), -np.ones((1, 50))
     assert roc.auc(m, n) == pytest.approx(wilson(1.0, 40))
-    assert roc.tpr_at_fpr(m, n, 0.1)[::2] == pytest.approx((1.0, 1.0))
-    assert roc.tpr_at_fpr(m, n, 0.1).low < 1
 
 
 def test_one_member_against_one_nonmember_gives_wide_intervals():
     estimate = roc.auc(np.ones((1, 1)), np.zeros((1, 1)))
     assert estimate.value == 1
     assert 0 <= estimate.low <= 0.25
-
-
-def test_too_few_nonmembers_for_a_rate_give_no_value():
-    m, n = np.ones((2, 10)), np.zeros((2, 999))
-    estimate = roc.tpr_at_fpr(m, n, 0.001)
-    assert np.isnan(estimate.value)
-    assert estimate[1:] == (0.0, 1.0)
-    assert roc.tpr_at_fpr(m, np.zeros((2, 1000)), 0.001).value == 1
 
 
 def test_infinite_scores_are_ordinary_scores():
@@ -154,14 +130,12 @@ def test_intervals_of_one_run_cover_the_truth(shift):
     draws, m, n = 1000, 150, 200
     truth = {
         "auc": ndtr(shift / np.sqrt(2)),
-        "tpr": ndtr(shift + ndtri(0.05)),
         "advantage": ndtr(shift - 0.2) - ndtr(-0.2),
     }
     hits = dict.fromkeys(truth, 0)
     for _ in range(draws):
         members, nonmembers = rng.normal(shift, 1, (1, m)), rng.normal(0, 1, (1, n))
         hits["auc"] += covered(roc.auc(members, nonmembers), truth["auc"])
-        hits["tpr"] += covered(roc.tpr_at_fpr(members, nonmembers, 0.05), truth["tpr"])
         hits["advantage"] += covered(roc.rate_difference(members > 0.2, nonmembers > 0.2), truth["advantage"])
     assert min(hits.values()) / draws >= 0.925
 

@@ -145,8 +145,6 @@ def test_the_epsilon_that_was_spent_is_shown_no_smaller_than_it_is(spent: float,
     assert told.startswith(f"On d, use ε = {shown} (claimed as 0.5; ")
     (tile,) = [claim for claim in claims_of([answer], {}) if claim.kind == "epsilon"]
     assert (tile.figure, tile.numbers[0].shown, tile.numbers[0].value) == (shown, shown, spent)
-    (table,) = tables.settings([answer])
-    assert next(row for row in table.rows if "0.5" in row[0])[-2] == shown
     (table,) = tables.claimed_and_spent(metrics)
     (line,) = table.rows
     assert line[table.heads.index("claimed ε")] == "0.5"
@@ -299,7 +297,7 @@ def test_an_attack_that_surely_beats_the_proof_breaks_the_claim_and_proves_nothi
     assert len(broken) == 1
     assert broken[0].startswith("d · a · gaussian-rdp-eps=1: Yeom membership has an advantage of at least 0.2")
     assert broken[0].endswith("0.250 (with 95 % confidence); the accounting allows 0.090.")
-    assert (line[3], line[-3]) == ("no (refuted)", "–")
+    assert (line[3], line[-1]) == ("no (refuted)", "–")
     broken, line = page(0.01)
     assert (broken, line[3]) == ([], "yes (proven)")
 
@@ -357,7 +355,9 @@ def test_without_an_undefended_model_nothing_else_is_said_to_decide_the_loss() -
     (found,) = answers(pd.DataFrame(rows))
     told = {claim.kind: claim.words for claim in claims_of([found], {})}
     assert "Only an undefended model could decide it" in told["answer"]
-    assert told["choice"].startswith("The large intervals above hold for all 2 private settings at once")
+    assert told["choice"].startswith(
+        "Settings are judged by wider intervals, which hold for all 2 private settings at once"
+    )
 
 
 def test_defenses_without_privacy_are_told_also_where_there_is_no_other() -> None:
@@ -779,8 +779,9 @@ def test_the_most_exposed_records_are_those_few_nonmembers_surpass() -> None:
     rng, member = np.random.default_rng(3), np.arange(600) < 300
     score = rng.standard_normal((4, 600)).round(1) + 2.5 * (np.arange(600) < 30)  # ties
     frame = fixed(score, member)
-    found = most_exposed(frame, n=30).set_index("record")
-    assert len(found) > 15
+    exposed = most_exposed(frame, n=30)
+    found = exposed.records.set_index("record")
+    assert 15 < len(found) <= exposed.count < exposed.among == 300
     assert (found.index < 30).mean() > 0.9
     for record in found.index:
         shares = [(run[~member] >= run[record]).mean() for run in score]
@@ -788,25 +789,27 @@ def test_the_most_exposed_records_are_those_few_nonmembers_surpass() -> None:
         assert found.loc[record, "flagged"] == frame.loc[frame["record"] == record, "flagged"].sum()
     assert found["nonmembers_above"].is_monotonic_increasing
     assert set(found["runs"]) == {4}
-    assert len(most_exposed(frame, n=5)) == 5
+    assert len(most_exposed(frame, n=5).records) == 5
+    assert exposed.words("records") == f"{exposed.count} of 300 records stand out (at most 5 % of them by chance)"
 
 
 @pytest.mark.parametrize("score", [np.zeros((2, 100)), np.random.default_rng(1).normal(size=(2, 100))])
 def test_nobody_is_exposed_where_members_are_like_nonmembers_or_all_alike(score: np.ndarray) -> None:
-    assert most_exposed(fixed(score, np.arange(100) < 60)).empty
+    found = most_exposed(fixed(score, np.arange(100) < 60))
+    assert found.records.empty
+    assert found.words("members") == "none of the 60 members stands out by more than chance"
 
 
 def test_members_that_are_equally_exposed_are_counted_and_listed_by_their_numbers() -> None:
     score = np.random.default_rng(0).random((2, 400))
     score[:, 399], score[:, 40], score[:, 45:60] = 4.0, 5.0, 3.0  # 399 is an non-member
-    found = most_exposed(fixed(score, np.arange(400) < 60))
+    exposed = replace(most_exposed(fixed(score, np.arange(400) < 60)), cell=("d", "a", "none", "yeom"))
+    found = exposed.records
     assert found["record"].tolist() == [40, *range(45, 54)]
     assert found["tied"].tolist() == [1, *[15] * 9]
-    (table,) = tables.most_exposed(found.assign(dataset="d", model="a", defense="none", attack="yeom"))
+    (table,) = tables.most_exposed([exposed])
     assert "(15 are exactly as exposed as the last one; listed are those with the lowest row numbers)" in table.heading
-    (table,) = tables.most_exposed(
-        found.head(1).assign(dataset="d", model="a", defense="none", attack="yeom", called="cat/7.png", shown="")
-    )
+    (table,) = tables.most_exposed([replace(exposed, records=found.head(1).assign(called="cat/7.png", shown=""))])
     assert "exactly" not in table.heading
     assert table.rows[0][0] == "cat/7.png"
 

@@ -22,7 +22,7 @@ REFERENCES = Elsewhere(("mlp",), references=Others(16, given=False), online=True
 def study(context, elsewhere):
     frame = context.metrics
     own = frame[(frame["model"] == "mlp") & (frame["defense"] == "none")]
-    return replace(context, metrics=own, elsewhere=elsewhere, exposed=None)
+    return replace(context, metrics=own, elsewhere=elsewhere, exposed=())
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_of_several_models_each_sentence_begins_with_its_models_name(context):
     frame = context.metrics[context.metrics["defense"] == "none"]
     assert set(frame["model"]) > {"mlp"}
     named = list(dict.fromkeys(frame["model"]))
-    found = answer(replace(context, metrics=frame, elsewhere=Elsewhere(tuple(named)), exposed=None))
+    found = answer(replace(context, metrics=frame, elsewhere=Elsewhere(tuple(named)), exposed=()))
     first, *others = [name(model) for model, _ in found.cells]
     assert found.words.startswith(f"On digits, {first}: the model leaks who was in its training data.")
     assert others

@@ -88,7 +88,7 @@ def test_names_that_users_wrote_stay_data(context: ReportContext) -> None:
 def test_a_study_without_attacks_has_nothing_to_choose(context: ReportContext) -> None:
     metrics = context.metrics[~context.metrics["metric"].str.startswith("reached_")]
     assert explored(answers(metrics)) is None
-    page = render(replace(context, metrics=metrics, exposed=None))
+    page = render(replace(context, metrics=metrics, exposed=()))
     assert 'id="explore"' not in page
     assert 'class="instead"' not in page
 

@@ -19,6 +19,7 @@ from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.report import (
     ReportContext,
     answers,
+    answers_of,
     as_json,
     headlines,
     overview,
@@ -32,6 +33,7 @@ from dp_leakage.report.refuted import refuted_cells, refuted_claims
 from dp_leakage.report.tables import (
     claimed_and_spent,
     members_exposed,
+    settings,
 )
 
 
@@ -200,10 +202,45 @@ def test_what_was_run_is_on_the_page(page: Page, context: ReportContext) -> None
         assert fact in page.text
 
 
-def test_intervals_on_tiles_are_said_to_hold_for_the_private_settings_that_they_were_counted_over(page: Page) -> None:
-    text = " ".join(page.text.split())
-    assert "those on a private setting's tiles hold for all private settings tried at once" in text
-    assert "for all settings tried at once" not in text
+def test_a_number_has_one_interval_and_a_wider_one_is_named_where_it_stands(context: ReportContext) -> None:
+    """The tiles had intervals for all settings at once, and the picture and the tables those of each by itself."""
+    claims = told(context)
+    tiles = [claim for claim in claims if claim.label]
+    assert {number.among for claim in tiles for number in claim.numbers} == {1}
+    ends: dict[tuple[str, ...], set[tuple[float | None, float | None]]] = {}
+    for claim in claims:
+        for number in claim.numbers:
+            if number.low is not None and number.among == 1:
+                key = (number.estimates, number.model, number.defense, str(sorted(number.qualifiers.items())))
+                ends.setdefault(key, set()).add((number.low, number.high))
+    assert all(len(found) == 1 for found in ends.values())
+    (choice,) = [claim for claim in claims if claim.kind == "choice"]
+    assert choice.words.startswith("Settings are judged by wider intervals, which hold for all ")
+    assert any(number.among > 1 for number in choice.numbers)
+
+
+def test_one_setting_has_one_epsilon_with_its_neighbors_and_the_others_stand_where_they_are_asked_for(
+    context: ReportContext,
+) -> None:
+    """The table of settings had the accounted ε beside the one that settings are named by."""
+    claims = told(context)
+    named = {}
+    for claim in claims:
+        for number in claim.numbers:
+            if number.estimates in ("claimed_epsilon", "epsilon_spent"):
+                named.setdefault((number.model, number.defense), set()).add(number.value)
+    assert named
+    assert all(len(values) == 1 for values in named.values())
+    assert all("neighbors, δ" in claim.words for claim in claims if claim.kind == "epsilon")
+    assert not any(head.startswith("ε") for table in settings(answers_of(context)) for head in table.heads)
+
+
+def test_beside_the_accuracy_stands_that_models_trained_on_half_of_the_records(context: ReportContext) -> None:
+    half = replace(context, metrics=context.metrics.assign(n_records=2 * context.metrics["n_members"]))
+    for study, said in ((context, False), (half, True)):
+        tiles = [claim for claim in told(study) if claim.kind == "accuracy"]
+        assert tiles
+        assert {"each model trained on about half of the records, " in claim.words for claim in tiles} == {said}
 
 
 def test_names_and_sentences_are_escaped(context: ReportContext) -> None:
@@ -218,7 +255,7 @@ def test_the_same_context_gives_the_same_page(context: ReportContext, html: str)
 
 def test_parts_that_were_not_given_are_left_out_without_a_trace(context: ReportContext, page: Page) -> None:
     headings = ("The most exposed records", "Versions", "Choices and caveats", "The figures")
-    bare = replace(context, exposed=None, versions={}, choices=(), figures=(), attacks={}, question="", paper="")
+    bare = replace(context, exposed=(), versions={}, choices=(), figures=(), attacks={}, question="", paper="")
     text = Page(render(bare)).text
     for heading in headings:
         assert re.search(rf"^{heading}$", page.text, re.M)

@@ -15,6 +15,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import ceil, log, log1p
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ from dp_leakage.report.refuted import refuted_claims
 ONCE_IN = 1e-5
 # What attackers lose who must choose their threshold by so few records, and what ties leave between two thresholds: by
 # so much may a truth be above an interval, never below.
-COST = defaultdict(float, {"reached_advantage": 0.03, "reached_tpr": 0.005, "tpr_at_fpr": 0.005, "members_exposed": 1})
+COST = defaultdict(float, {"reached_advantage": 0.03, "members_exposed": 1})
 
 
 def within(one: Number | pd.Series, true: float, cost: float = 0.0) -> bool:
@@ -103,7 +104,7 @@ def planted_row(study: Study, cell: Cell, row: pd.Series) -> bool:
 RATES_OF = ("reached_advantage", "membership_advantage", "balanced_accuracy", "membership_auc", "reached_tpr")
 GIVEN = ("learning_rate", "tuning_accuracy", "epsilon_spent", "advantage_proven", "tpr_proven")
 ROWS: dict[str, Callable[[Study, Cell, pd.Series], bool]] = {
-    **dict.fromkeys((*RATES_OF, "tpr_at_fpr"), a_rate),
+    **dict.fromkeys(RATES_OF, a_rate),
     "members_exposed": a_count,
     **dict.fromkeys(("test_accuracy", "train_accuracy"), an_accuracy),
     "train_test_gap": lambda study, cell, row: within(row, 0.0),
@@ -201,6 +202,9 @@ FACTS: dict[str, Callable[[Study, Number], bool]] = {
     "confidence": equals(lambda study: 0.95),
     "members_of_ten_accused_at_random": lambda study, one: one.value == 10 * one.qualifiers["prior"],
     **dict.fromkeys(("fpr", "prior", "count"), always),
+    "nonmembers_needed": lambda study, one: one.value == ceil(log(0.05) / log1p(-one.qualifiers["fpr"])),
+    "nonmembers_worth": lambda study, one: 0 < one.value < ceil(log(0.05) / log1p(-one.qualifiers["fpr"])),
+    "lowest_fpr": lambda study, one: 0 < one.value < 1,
     "learning_rate_tried": lambda study, number: number.value in RATES,
 }
 
@@ -306,7 +310,7 @@ def a_baseline(study: Study, answer: Answer, claim: Claim) -> bool:
 
 
 def on_the_tile(study: Study, answer: Answer, claim: Claim) -> bool:
-    return all(number.among == among(study) for number in claim.numbers if number.low is not None)
+    return all(number.among == 1 for number in claim.numbers if number.low is not None)
 
 
 def attacks_counted(study: Study, answer: Answer, claim: Claim) -> bool:
@@ -389,7 +393,7 @@ def a_record(study: Study, cell: Cell, attack: int, row: pd.Series) -> bool:
     """A record that is listed really leaks; with coins its interval holds how often it is named where it was in."""
     leaks, record = cell.shifts[attack] > 0, int(row["record"])
     leaks = leaks and bool(study.leaks[record])
-    if not study.world.by_coins or cell.rescaled or study.world.digits is not None:
+    if "low" not in row or cell.rescaled or study.world.digits is not None:
         return leaks
     outside = study.scores[cell.key][f"attack_{attack}"].query("~member")["score"].to_numpy()
     threshold = np.sort(outside)[::-1][int(0.01 * len(outside))]
@@ -402,6 +406,7 @@ def judged(study: Study) -> Iterator[tuple[str, bool]]:
     """Every claim of a study: its kind and whether it is true."""
     world = study.world
     single = study.metrics[(study.metrics["repeat"] == "all") & study.metrics["value"].notna()]
+    single = single[single["metric"] != "nonmembers_worth"]  # a count that has no interval
     for _, row in single.iterrows():
         strong = " of the strongest" if row["attack"] == "strongest" else ""
         cell = world.cell(row["model"], row["defense"])
@@ -424,7 +429,7 @@ def judged(study: Study) -> Iterator[tuple[str, bool]]:
     for _, model, defense, attack in singled_out([answer]):
         cell = world.cell(model, defense)
         found = most_exposed(study.scores[model, defense][attack])
-        listed = [a_record(study, cell, int(attack[-1]), row) for _, row in found.iterrows()]
+        listed = [a_record(study, cell, int(attack[-1]), row) for _, row in found.records.iterrows()]
         yield "exposed", np.mean(listed) if listed else True
     chosen = [world.cell(one.model, one.defense) for one in answer.told if answer.kind == "both"]
     yield "recommended", all(keeps(world, cell) and protects(world, cell) for cell in chosen)
@@ -478,7 +483,7 @@ def check(studies: int) -> None:
     assert set(ROWS) <= made["row"]
     assert set(WORDS) | set(VERDICTS) <= made["words"]
     assert set(INTERVALS) <= made["interval"]
-    assert set(FACTS) <= made["fact"]
+    assert set(FACTS) - {"epsilon_spent"} <= made["fact"]  # that is told where a claim does not hold
 
 
 def test_all_that_a_hundred_studies_claim_is_true():

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dp_leakage.metrics.measure import at_fpr
+from dp_leakage.metrics.rates import tpr_at
 from dp_leakage.metrics.runs import by_repeat
 from dp_leakage.provenance.files import read_table
 
@@ -30,7 +30,7 @@ def measured_and_proven(results: Path) -> pd.DataFrame:
             for count in np.unique(np.round(np.geomspace(FEWEST, outside - 1, POINTS)).astype(int)):
                 fpr = (count + 1e-9) / outside
                 proven = np.interp(fpr, limit["fpr"].to_numpy(), limit["value"].to_numpy())
-                found = at_fpr(fpr)(score, member)
+                found = tpr_at(score, member, fpr).found
                 rows.append((str(file.parents[1].relative_to(results)), path.stem, fpr, *found, float(proven)))
     return pd.DataFrame(rows, columns=["cell", "attack", "fpr", "tpr", "low", "high", "proven"])
 

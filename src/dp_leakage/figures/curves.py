@@ -161,6 +161,7 @@ def _limits(rows: pd.DataFrame, y_max: float | None) -> tuple[float, float]:
     Accuracies that are all in the upper half of what is measured stand without the 0, which would hide how they differ.
     """
     numbers = rows[["measured", "low", "high", "published"]].to_numpy(dtype=float)
+    numbers[np.isnan(numbers[:, 0]), 1:3] = np.nan  # of what was not measured nothing is drawn
     numbers = numbers[np.isfinite(numbers)]
     low, high = min(numbers.min(initial=0), 0), max(numbers.max(initial=0), 0.05)
     if len(numbers) and set(rows["metric"]) <= ACCURACIES and numbers.min() > high / 2:

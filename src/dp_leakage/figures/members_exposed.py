@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
-from dp_leakage.figures.notes import accounting_notes
+from dp_leakage.figures.notes import accounting_notes, not_measured_notes
 from dp_leakage.figures.numbers import PRINTED, beside_prints, count, rows_by_budget
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
@@ -66,6 +66,7 @@ def draw(
             f"{PRINTED} The paper does not say how it counts: it stands at both, but for the undefended "
             "model, of which its authors count one run, at the mean alone."
         )
+    notes += not_measured_notes(rows.loc[rows["measured"].isna(), "fpr"])
     notes += accounting_notes(frame, settings)
     return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
 

@@ -1,6 +1,6 @@
 """Footnotes that say what an ε in a figure means: whose budget, for which batches, for which neighbors."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -8,6 +8,7 @@ import pandas as pd
 
 from dp_leakage.figures.frames import each_series, listed
 from dp_leakage.figures.style import look, name
+from dp_leakage.metrics.rates import fewest
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 from dp_leakage.privacy.accounting.rules import claimed_neighbors as relation_claimed
 from dp_leakage.privacy.mechanism import is_summed
@@ -65,6 +66,12 @@ def threshold_notes(rows: pd.DataFrame) -> list[str]:
         "membership_advantage": "Membership: at the attack's own threshold.",
     }
     return [words for metric, words in said.items() if metric in set(rows["metric"])]
+
+
+def not_measured_notes(rates: Iterable[float]) -> list[str]:
+    """How many non-members false positive rates take that are not shown for want of them; [] if all are shown."""
+    needed = [f"{100 * fpr:g} % takes {fewest(fpr):,}" for fpr in sorted(set(rates), reverse=True)]
+    return [f"Not measured with fewer independent non-members: {', '.join(needed)}."] if needed else []
 
 
 def remarks(frame: pd.DataFrame) -> list[str]:

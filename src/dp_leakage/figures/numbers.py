@@ -30,9 +30,11 @@ def count(value: float) -> str:
 
 
 def interval(value: float, low: float, high: float, *, counts: bool = False) -> str:
-    """A value with its interval: 0.123 [0.100, 0.150]; the value alone where there is no interval."""
+    """A value with its interval: 0.123 [0.100, 0.150]; the value alone where either is unknown."""
     spell = count if counts else fraction
-    return f"{spell(value)} [{spell(low)}, {spell(high)}]" if isfinite(low) and isfinite(high) else spell(value)
+    if not all(map(isfinite, (value, low, high))):
+        return spell(value)
+    return f"{spell(value)} [{spell(low)}, {spell(high)}]"
 
 
 def printed(value: float, inside: object, *, counts: bool = False) -> str:

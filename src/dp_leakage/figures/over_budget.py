@@ -25,6 +25,7 @@ from dp_leakage.figures.notes import (
     accounting_notes,
     claimed_neighbors,
     labels_of,
+    not_measured_notes,
     own_notes,
     remarks,
     spent_notes,
@@ -203,10 +204,16 @@ def draw(
         sharey=len(upward) == 1,
         y_max=settings["y_max"],
         behind=behind,
-        notes=[*limits, *over.notes],
+        notes=[*limits, *over.notes, *_not_measured(rows)],
         title=settings.get("title"),
     )
     return figure, rows
+
+
+def _not_measured(rows: pd.DataFrame) -> list[str]:
+    """How many non-members the missing rates take."""
+    missing = (rows["metric"] == "reached_tpr") & rows["measured"].isna()
+    return not_measured_notes(rows.loc[missing, "fpr"]) if missing.any() else []
 
 
 # ---------------------------------------------------------------------- upward

@@ -13,7 +13,8 @@ from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics import coins
 from dp_leakage.metrics.intervals import UNKNOWN_DIFFERENCE, Estimate, Influences, crossed_difference
-from dp_leakage.metrics.roc import allowed, area, share_above
+from dp_leakage.metrics.rates import tpr_at
+from dp_leakage.metrics.roc import area, share_above
 from dp_leakage.metrics.runs import by_repeat
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def draw(
 
 def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[dict[str, Any]]:
     """A row of the csv for every attack on every other defense of one (data set, model)."""
-    what = "membership_auc" if fpr is None else "tpr_at_fpr"
+    what = "membership_auc" if fpr is None else "reached_tpr"
     rate = {} if fpr is None else {"fpr": fpr}
     rows = []
     # Groups are copies, which are dear with all the columns that name a cell, on every record.
@@ -106,17 +107,16 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
 def _judged(part: pd.DataFrame, fpr: float | None) -> tuple[np.ndarray, Influences]:
     """Who is a member (by sign, with the record's number, and in design coins for each repeat), and the metric.
 
-    It is NaN at a rate that not even one non-member is expected to pass, as `tpr_at_fpr` is in either design.
+    It is NaN at a rate that the non-members cannot measure (`rates.tpr_at`).
     """
     (score, record), member = by_repeat(part, ["score", "record"], ["record"])
     asked = np.where(member, record[0] + 1, -record[0] - 1)
-    if member.ndim == 2:
-        return asked, coins.auc(score, member) if fpr is None else coins.tpr_at_fpr(score, member, fpr=fpr)
-    groups = score[:, member], score[:, ~member]
+    by_coins = member.ndim == 2
+    groups = (score, member) if by_coins else (score[:, member], score[:, ~member])
     if fpr is None:
-        return asked, area(*groups)
-    found = share_above(*groups, fpr=fpr)
-    return asked, found if allowed(fpr, groups[1].shape[1]) else found._replace(value=float("nan"))
+        return asked, (coins.auc if by_coins else area)(*groups)
+    found = (coins.share_above if by_coins else share_above)(*groups, fpr=fpr)
+    return asked, found._replace(value=tpr_at(score, member, fpr).told.value)
 
 
 def _paired(own: tuple[np.ndarray, Influences], base: tuple[np.ndarray, Influences], cells: str) -> Estimate:

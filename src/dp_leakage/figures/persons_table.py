@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
-from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.notes import not_measured_notes, own_notes
 from dp_leakage.figures.numbers import beside_prints, rows_by_budget
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
@@ -68,6 +68,7 @@ def draw(
     notes = [
         f"{name(settings['attack'])}, 95 % intervals in brackets. Only people count as independent, also where single "
         "records are attacked. An ε is of what the noise hides: a record or a person.",
+        *not_measured_notes(rows.loc[rows["measured"].isna() & rows["fpr"].notna(), "fpr"]),
         *own_notes(settings),
     ]
     return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")

@@ -8,7 +8,7 @@ import pandas as pd
 from dp_leakage.common.rounding import decimals_up
 from dp_leakage.figures.frames import chosen, drawn_numbers, panels, rate_rows
 from dp_leakage.figures.limits import divided, proven_notes, proven_tprs
-from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.notes import not_measured_notes, own_notes
 from dp_leakage.figures.numbers import rows_by_budget
 from dp_leakage.figures.style import styled
 from dp_leakage.figures.table import Table, draw_tables
@@ -62,6 +62,7 @@ def draw(
     notes = [
         "Of ten people whom the best measured attack accuses, this many were in the training data [95 % interval], "
         f"where it is wrong about {100 * fpr:g} % of those who were not.",
+        *not_measured_notes([fpr] if rows["measured"].isna().any() else []),
         *proven_notes(proven, "At most"),
         *own_notes(settings),
     ]

@@ -7,11 +7,11 @@ import pandas as pd
 
 from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_scores
 from dp_leakage.figures.limits import Limits, divided, proven_notes, proven_tprs
-from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.notes import not_measured_notes, own_notes
 from dp_leakage.figures.numbers import cell_labels
 from dp_leakage.figures.style import ALARM, GRAY, INK, finish, log_axis, name, panel_grid, styled, told_apart
 from dp_leakage.metrics.intervals import Estimate
-from dp_leakage.metrics.measure import at_fpr
+from dp_leakage.metrics.rates import lowest, tpr_at
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import by_repeat
 from dp_leakage.metrics.simultaneous import simultaneous
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "The share of members identified (TPR) at each false positive rate, both on logarithmic axes. The left "
-    "end matters most: there an attacker wrongly accuses hardly anyone. Guessing lies on the gray diagonal. A black "
-    "line, where there is one, is proven from the noise: no attack can exceed it, and a red cross above it would prove "
-    "an error. Curves are means over repeats; intervals are over records and repeats.",
+    "end matters most: there an attacker wrongly accuses hardly anyone. Curves begin at the lowest rate that the "
+    "non-members can measure. Guessing lies on the gray diagonal. A black line, where there is one, is proven from the "
+    "noise: no attack can exceed it, and a red cross above it would prove an error. Curves are means over repeats; "
+    "intervals are over records and repeats.",
     "needs": "scores",
     "proven": True,
     "settings": {
@@ -38,7 +39,7 @@ FIGURE = {
             "type": "array",
             "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
             "default": [0.01, 0.001],
-            "description": "False positive rates, the first of which with at least one non-member is marked.",
+            "description": "False positive rates, the first of which with enough non-members is marked.",
         },
     },
 }
@@ -55,8 +56,8 @@ def draw(
 
     Settings:
         attack: one attack, or a list; None: all.
-        fpr: rates to speak of: the first for which there are enough non-members has bars, and a footnote says for which
-            there are too few.
+        fpr: rates to speak of: the first that every curve can measure has bars, and a footnote says how many
+            non-members the others take.
     """
     from matplotlib.lines import Line2D
 
@@ -67,7 +68,7 @@ def draw(
     limit_of = proven_tprs(proven)
     rows = pd.concat(
         [
-            _curve(part, attack, limit_of)
+            _curve(part, attack, limit_of, settings["fpr"])
             for _, cell in frame.groupby(["dataset", "model", "defense"], sort=False)
             for attack, part in ((attack, cell[cell["attack"] == attack]) for attack in attacks)
             if len(part)
@@ -79,11 +80,10 @@ def draw(
     by = ("dataset", "model", "defense")
     figure, grid = panel_grid(panels(labeled, by, named=("dataset", "model", "setting")), 2, (3.4, 3.1))
     styles = told_apart(attacks)
-    least = float(rows["fpr"].min())
+    begins = rows[rows["measured"].notna()].groupby([*CELL, "attack"])["fpr"].min()
+    least, common = (float(begins.min()), float(begins.max())) if len(begins) else (float(rows["fpr"].min()), 1.0)
     fine = np.geomspace(least, 1, 400)
-    n = round(1 / rows.groupby(["dataset", "model", "defense"])["fpr"].min().max())
-    few = [f"{100 * rate:g} %" for rate in settings["fpr"] if rate * n < 1]
-    marked = next((rate for rate in settings["fpr"] if rate * n >= 1), 1 / n)
+    marked = next((rate for rate in settings["fpr"] if rate >= common), common)
     for ax, part in grid:
         for which in ("x", "y"):
             log_axis(ax, which, [least, 1.0], span=None)
@@ -111,23 +111,29 @@ def draw(
     if rows["crosses"].any():
         words = "beyond what is proven: an error"
         legend.append(Line2D([], [], color=ALARM, marker="X", linestyle="none", markersize=7, label=words))
-    short = (
-        [f"Too few records for {' and '.join(few)}: {n:,} non-members resolve {100 / n:.2g} % at best."] if few else []
-    )
-    bars = f"Bars, side by side: 95 % intervals at {100 * marked:g} %; all are in the csv."
-    notes = [bars, *short, *proven_notes(proven, "Black"), *own_notes(settings)]
+    bars = f"Bars, side by side: 95 % intervals at {100 * marked:.3g} %; all are in the csv."
+    notes = [
+        bars,
+        *not_measured_notes(rate for rate in settings["fpr"] if rate < common),
+        *proven_notes(proven, "Black"),
+        *own_notes(settings),
+    ]
     return finish(figure, legend, notes, settings.get("title")), rows
 
 
-def _curve(scores: pd.DataFrame, attack: str, limit_of: Limits) -> pd.DataFrame:
-    """TPR with its interval at rates from one false alarm among the non-members to all but one, and what is proven."""
+def _curve(scores: pd.DataFrame, attack: str, limit_of: Limits, marked: list[float]) -> pd.DataFrame:
+    """TPR with its interval, and what is proven, at rates between the lowest that so many can measure and all but one.
+
+    It is NaN at those that records which pass in several runs cannot measure.
+    """
     (score,), member = by_repeat(scores, ["score"], ["record"])
     n = int((~member).sum())
-    passing = np.unique(np.round(np.geomspace(1, n - 1, POINTS)).astype(int))
-    rates = [(count + 1e-9) / n for count in passing]
-    found = {fpr: at_fpr(fpr)(score, member) for fpr in rates}
+    least = lowest(n)
+    rates = np.unique([*np.geomspace(least, 1 - 1 / n, POINTS), *(rate for rate in marked if rate > least)])
     cell = scores.iloc[0]
-    curve = pd.DataFrame([own_row(cell, "tpr_at_fpr", found[fpr], attack=attack, fpr=fpr) for fpr in rates])
+    curve = pd.DataFrame(
+        [own_row(cell, "reached_tpr", tpr_at(score, member, fpr).told, attack=attack, fpr=fpr) for fpr in rates]
+    )
     limit = limit_of(tuple(curve.iloc[0][CELL]), curve["fpr"].to_numpy())
     return curve.assign(tpr_proven=limit)
 
@@ -138,7 +144,7 @@ def _beyond(rows: pd.DataFrame) -> list[bool]:
     By intervals that hold for all points of the figure that have a limit: of so many, one in twenty would lie above a
     limit near the diagonal by chance.
     """
-    limited = rows["tpr_proven"] < 1
+    limited = (rows["tpr_proven"] < 1) & rows["measured"].notna()
     points = int(limited.sum())
     found = zip(rows["measured"], rows["low"], rows["high"], rows["tpr_proven"], limited, strict=True)
     return [

@@ -6,12 +6,10 @@ the difference of two cells with the same coins (`paired_difference`). A record 
 own peculiarities cancel. Only its difference between in and out remains, and the luck of the coins.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from dp_leakage.metrics.intervals import Estimate, Influences, Z, crossed, with_unseen
-from dp_leakage.metrics.roc import above_rank, allowed, most_passing, named_at_rank, placements, rank_range
+from dp_leakage.metrics.roc import above_rank, allowed, named_at_rank, placements, rank_range
 
 
 def rate_difference(values: np.ndarray, member: np.ndarray) -> Influences:
@@ -40,57 +38,36 @@ def auc(scores: np.ndarray, member: np.ndarray) -> Influences:
     return _over_runs(each, members + others)
 
 
-def tpr_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
-    """Share of members above one threshold for all runs that at most a share ``fpr``, in (0, 1), of the others passes.
+def aligned(scores: np.ndarray) -> np.ndarray:
+    """Return each run's scores in units of its own median and quartiles over all records, float64 (R, n).
 
-    NaN if not even one of the others is expected to pass.
+    Membership takes no part, so an attacker can do the same. One threshold for all runs then has about the same FPR in
+    each, also where runs differ in the level or scale of their scores.
     """
-    return _named_above(scores, member, fpr, allowed(fpr, int((~member).sum())), 1 / fpr, above_rank)
+    low, middle, high = np.quantile(scores, (0.25, 0.5, 0.75), axis=1, keepdims=True, method="lower")
+    known = np.isfinite([low, middle, high]).all(axis=0)
+    scale = np.subtract(high, low, out=np.ones(low.shape), where=known)
+    return np.asarray((scores - np.where(known, middle, 0.0)) / np.where(scale > 0, scale, 1.0))
 
 
-def reached_tpr(scores: np.ndarray, member: np.ndarray, fpr: float, owner: np.ndarray | None = None) -> Influences:
-    """The same if a *further* other record is named with a probability of at most ``fpr``.
+def share_above(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
+    """The value of `rates.tpr_at` (but for one non-member) and each record's influence on it in each run.
 
-    As `roc.reached_tpr`, ties included. NaN if there are too few others to name anybody. ``owner``, int64 (n,) from 0
-    on, says whose each record is, if only owners are independent; the influences are still those of records.
+    One threshold of the aligned scores holds for all runs. Each non-member moves it, and with it the share of members
+    by the slope of the ROC, which is taken over the range in which 95 % of draws put the true threshold. A record that
+    passes in one run tends to pass in all, so that range is one of fewer, independent non-members.
     """
-    passing = most_passing(fpr, int((~member).sum()))
-    return _named_above(scores, member, fpr, passing, 1 / fpr - 1, named_at_rank, owner)
-
-
-def _named_above(
-    scores: np.ndarray,
-    member: np.ndarray,
-    fpr: float,
-    passing: int,
-    least: float,
-    naming: Callable[[np.ndarray, np.ndarray, int], np.ndarray],
-    owner: np.ndarray | None = None,
-) -> Influences:
-    """Share of members above one threshold for all runs, which ``passing`` of the others pass; ``naming`` is
-    `above_rank` or `named_at_rank`.
-
-    With R runs there are R times as many others for finding the threshold. Each of them moves the threshold, and with
-    it the share of members by the slope of the ROC, which is taken over the range in which 95 % of draws put the true
-    threshold. A record that passes in one run tends to pass in all, so that range is one of fewer, independent others
-    (`_independent`). The ROC is concave: below the value it is steeper, which the lower end follows. NaN if there are
-    fewer than ``least`` others.
-    """
+    scores = aligned(scores)
     outside = np.sort(scores[~member])[None, ::-1]
     n = outside.shape[1]
-    if n < least - 1e-9:
-        return Influences(float("nan"), (np.zeros(scores.shape),))
-    named, inside = naming(scores, outside, passing), scores[member]
-    tpr, passed, share = named[member].mean(), named[~member].mean(), member.mean()
+    named = named_at_rank(scores, outside, min(allowed(fpr, n), n - 1))
+    inside, tpr, passed, share = scores[member], named[member].mean(), named[~member].mean(), member.mean()
     passes = np.where(member, 0.0, (named - passed) / (1 - share))
-    moved_by = Influences(float(passed), (passes,))
-    independent = min(max(_independent(moved_by if owner is None else moved_by.of(owner)), int(1 / fpr)), n)
+    independent = min(max(_independent(Influences(float(passed), (passes,))), int(1 / fpr)), n)
     fewest, most = (min(max(round(rank * n / independent), 1), n) for rank in rank_range(fpr, independent))
-    looser, stricter = (float(naming(inside, outside, rank).mean()) for rank in (most, fewest - 1))
+    looser, stricter = (float(named_at_rank(inside, outside, rank).mean()) for rank in (most, fewest - 1))
     slope = (looser - stricter) * n / (most - fewest + 1)
-    steeper = max(slope, (tpr - stricter) * n / max(passing - fewest + 1, 1))
-    moved = np.where(member, (named - tpr) / share, 0.0)
-    return Influences(float(tpr), (moved - slope * passes,), (moved - steeper * passes,))
+    return Influences(float(tpr), (np.where(member, (named - tpr) / share, 0.0) - slope * passes,))
 
 
 def _independent(share: Influences) -> int:
@@ -102,8 +79,9 @@ def _independent(share: Influences) -> int:
 
 def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarray:
     """The records, bool (R, n), that an attacker names who is wrong about at most a share ``fpr`` of the records that
-    are out.
+    are out, at one threshold of the aligned scores.
     """
+    scores = aligned(scores)
     outside = np.sort(scores[~member])[None, ::-1]
     return above_rank(scores, outside, allowed(fpr, outside.shape[1]))
 

@@ -5,36 +5,11 @@ to be false. The intervals of the records that are listed pay for having been se
 """
 
 import numpy as np
-from scipy.special import betaincinv, gammaln
+from scipy.special import betaincinv
 
 from dp_leakage.metrics.intervals import CONFIDENCE
 
 FALSE = 1 - CONFIDENCE  # share of false discoveries that is expected at most
-
-
-def more_often(named_in: np.ndarray, runs_in: np.ndarray, named_out: np.ndarray, runs_out: np.ndarray) -> np.ndarray:
-    """P-values, (n,), of records that are named no more often in runs that they are in than in the others.
-
-    Coins decided which runs those are. If that changes nothing for a record, how many of the runs that name it are ones
-    that it is in is hypergeometric (Fisher's exact test, one-sided). With few runs the p-values err to the
-    safe side.
-    """
-    counts, place = np.unique(np.stack([named_in, runs_in, named_out, runs_out]), axis=1, return_inverse=True)
-    return np.array([_fisher(*map(int, each)) for each in counts.T])[place.ravel()]
-
-
-def _fisher(named_in: int, runs_in: int, named_out: int, runs_out: int) -> float:
-    """The chance of at least so many named in, of all that are named."""
-    named = named_in + named_out
-    more = np.arange(named_in, min(named, runs_in) + 1)
-    ways = _log_choose(runs_in, more) + _log_choose(runs_out, named - more) - _log_choose(runs_in + runs_out, named)
-    return float(min(np.exp(ways).sum(), 1.0))
-
-
-def _log_choose(n: int, k: np.ndarray | int) -> np.ndarray:
-    return np.where(
-        np.asarray(k) <= n, gammaln(n + 1) - gammaln(np.add(k, 1)) - gammaln(np.maximum(n - k, 0) + 1), -np.inf
-    )
 
 
 def unlike(values: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -4,23 +4,20 @@ The attacker has one threshold for everybody, chosen on other records than it is
 not care about groups has.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
 
 from dp_leakage.metrics import coins, roc
 from dp_leakage.metrics.intervals import Estimate, Influences, crossed
-from dp_leakage.metrics.measure import AUC, REACHED, Measure
+from dp_leakage.metrics.measure import AUC, REACHED, Judge
 from dp_leakage.metrics.reached import named_by_best_threshold
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL, by_repeat
 
 FEWEST = 10  # members, and others, that a group has in every repeat; smaller groups are left out
 LIMITS = (-2.0, 2.0)  # of a difference of advantages
-
-# Values (R, n) and members, (n,) if all repeats share them, else (R, n), to an estimate.
-Judge = Measure | Callable[[np.ndarray, np.ndarray], Estimate]
 
 
 def measure_groups(frames: Mapping[str, pd.DataFrame], groups: Mapping[str, Mapping[str, np.ndarray]]) -> list[dict]:

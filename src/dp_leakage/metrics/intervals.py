@@ -137,21 +137,17 @@ class Influences(NamedTuple):
         blocks: float64 (R, n) for each set of records, such as members and non-members: to first order, n times how far
             that record in that repeat moves the repeat's value from ``value``. A block's row means are its
             contributions to each repeat's deviation; they sum to 0 over all repeats and blocks.
-        below: the same for the lower end of the interval, where the number answers differently to chance on that side;
-            empty if it does not.
         judged: how many records the number rests on, where the others have no influence because nobody asks about them;
             None for all.
     """
 
     value: float
     blocks: tuple[np.ndarray, ...]
-    below: tuple[np.ndarray, ...] = ()
     judged: int | None = None
 
     def times(self, factor: float) -> "Influences":
         """Of the number times a factor > 0."""
-        blocks, below = (tuple(block * factor for block in each) for each in (self.blocks, self.below))
-        return Influences(self.value * factor, blocks, below, self.judged)
+        return Influences(self.value * factor, tuple(block * factor for block in self.blocks), self.judged)
 
     def wider(self, factor: float) -> "Influences":
         """Of the same number, if its errors are ``factor`` times as large."""
@@ -168,8 +164,7 @@ class Influences(NamedTuple):
         def summed(block: np.ndarray) -> np.ndarray:
             return np.stack([np.bincount(owner, row, owners) for row in block]) * (owners / len(owner))
 
-        blocks, below = (tuple(summed(block) for block in each) for each in (self.blocks, self.below))
-        return Influences(self.value, blocks, below, self.judged)
+        return Influences(self.value, tuple(summed(block) for block in self.blocks), self.judged)
 
 
 def influences_of_mean(values: np.ndarray) -> Influences:
@@ -198,12 +193,7 @@ def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Est
     interval is for these models only. Influences of 0 say nothing of the spread; then Wilson's interval of as many
     records as were judged is used, if there are limits.
     """
-
-    def over(blocks: tuple[np.ndarray, ...]) -> Estimate:
-        return over_layouts(found.value, [layout(block) for block in blocks], limits, found.judged)
-
-    whole = over(found.blocks)
-    return whole._replace(low=over(found.below).low) if found.below else whole
+    return over_layouts(found.value, [layout(block) for block in found.blocks], limits, found.judged)
 
 
 class Layout(NamedTuple):

@@ -25,6 +25,7 @@ from dp_leakage.metrics.intervals import (
     wilson,
 )
 from dp_leakage.metrics.paired import paired_loss, pairs, right_answers, unpaired_loss
+from dp_leakage.metrics.rates import tpr_at
 from dp_leakage.metrics.reached import named_by_best_threshold
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL, by_repeat
@@ -45,12 +46,13 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
         repeats: whether rows of every single repeat are wanted too.
 
     Returns:
-        reached_advantage and reached_tpr: the best TPR − FPR, and the TPR at small FPR, at thresholds chosen on other
-            records than they are judged on (`reached`, `roc.reached_tpr`). These are the numbers to quote for the
-            leakage. Further rows follow the papers' definitions: membership_advantage and balanced_accuracy of the
-            attack's own decision; membership_auc; tpr_at_fpr; and members_exposed with counting=mean and, over all
-            repeats, counting=all_runs. If rows are persons, and ``of_records`` keeps the scores of their records:
-            record_advantage, record_auc and record_tpr, what the attack reaches against single records.
+        reached_advantage and reached_tpr: the best TPR − FPR at thresholds chosen on other records (`reached`), and the
+            TPR at small FPR (`rates.tpr_at`). These are the numbers to quote for the leakage. nonmembers_worth says for
+            each FPR how many independent non-members there are; a TPR that these cannot measure is NaN. Further rows
+            follow the papers' definitions: membership_advantage and balanced_accuracy of the attack's own decision;
+            membership_auc; and members_exposed with counting=mean and, over all repeats, counting=all_runs. If rows are
+            persons, and ``of_records`` keeps the scores of their records: record_advantage, record_auc and record_tpr,
+            what the attack reaches against single records.
 
     Raises:
         ValueError: a score is NaN, records differ between repeats, or members or non-members are missing.
@@ -64,11 +66,11 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
     rows += judged("membership_auc", own, AUC, score)
     for fpr in FPR_OF_TPR:
         at_rate = own | {"fpr": fpr}
-        rows += judged("reached_tpr", at_rate, at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), score)
-        rows += judged("tpr_at_fpr", at_rate, at_fpr(fpr), score)
+        rows += judged("reached_tpr", at_rate, partial(_told, fpr=fpr), score)
+        rows.append(_worth(tpr_at(score, member, fpr).worth, **at_rate))
     for fpr in FPR_OF_EXPOSED:
         counted = own | {"fpr": fpr}
-        rows += judged("members_exposed", counted | {"counting": "mean"}, _exposed(fpr, member), score)
+        rows += judged("members_exposed", counted | {"counting": "mean"}, partial(_exposed, fpr=fpr), score)
         always = _always_exposed(score, member, fpr)
         rows.append(row("members_exposed", ALL, always, **counted, counting="all_runs"))
     return rows + (_of_single_records(frame, attack) if "of_records" in frame else [])
@@ -82,16 +84,12 @@ def _of_single_records(frame: pd.DataFrame, attack: str) -> list[dict]:
     owner = np.unique(person[0], return_inverse=True)[1].reshape(-1)
     member = np.broadcast_to(member, score.shape)
     named = named_by_best_threshold(score, member, owner).astype(np.float64)
-    found: list[tuple[str, Influences, tuple[float, float], float | None]] = [
-        ("record_advantage", coins.rate_difference(named, member), (-1.0, 1.0), None),
-        ("record_auc", coins.auc(score, member), (0.0, 1.0), None),
-    ]
-    for fpr in FPR_OF_TPR:
-        reached = coins.reached_tpr(score, member, fpr, owner)
-        found.append(("record_tpr", reached, (0.0, 1.0), fpr))
+    advantage = crossed(coins.rate_difference(named, member).of(owner), (-1.0, 1.0))
+    area = crossed(coins.auc(score, member).of(owner), (0.0, 1.0))
     return [
-        row(metric, ALL, _over_coins(influences.of(owner), limits), attack=attack, fpr=fpr)
-        for metric, influences, limits, fpr in found
+        row("record_advantage", ALL, advantage, attack=attack),
+        row("record_auc", ALL, area, attack=attack),
+        *(row("record_tpr", ALL, tpr_at(score, member, fpr, owner).told, attack=attack, fpr=fpr) for fpr in FPR_OF_TPR),
     ]
 
 
@@ -112,15 +110,12 @@ class Measure(NamedTuple):
         """Its estimate from values (R, n) and members, (n,) if they are fixed, else (R, n)."""
         if member.ndim == 1:
             return self.fixed(values[:, member], values[:, ~member])
-        return _over_coins(self.by_coins(values, member), self.limits)
-
-
-def _over_coins(found: Influences, limits: tuple[float, float]) -> Estimate:
-    """The interval over records and repeats; all of the range for a number that is not known."""
-    return Estimate(found.value, *limits) if np.isnan(found.value) else crossed(found, limits)
+        return crossed(self.by_coins(values, member), self.limits)
 
 
 ADVANTAGE = Measure(roc.rate_difference, coins.rate_difference, (-1.0, 1.0))
+# Values (R, n) and members, (n,) if all repeats share them, else (R, n), to an estimate.
+Judge = Measure | Callable[[np.ndarray, np.ndarray], Estimate]
 REACHED = Measure(
     roc.reached_advantage, lambda named, member: roc.with_choice(coins.rate_difference(named, member)), (-1.0, 1.0)
 )
@@ -130,17 +125,8 @@ DIFFERENCE = Measure(lambda m, n: crossed(roc.gap(m, n), (-2.0, 2.0)), coins.rat
 AUC = Measure(roc.auc, coins.auc, (0.0, 1.0))
 
 
-def at_fpr(
-    fpr: float,
-    fixed: Callable[..., Estimate] = roc.tpr_at_fpr,
-    by_coins: Callable[..., Influences] = coins.tpr_at_fpr,
-) -> Measure:
-    """The true positive rate at a false positive rate in (0, 1)."""
-    return Measure(lambda m, n: fixed(m, n, fpr), lambda values, member: by_coins(values, member, fpr), (0.0, 1.0))
-
-
 def _judged(
-    metric: str, own: Mapping[str, Any], measure: Measure, values: np.ndarray, member: np.ndarray, repeats: bool = True
+    metric: str, own: Mapping[str, Any], measure: Judge, values: np.ndarray, member: np.ndarray, repeats: bool = True
 ) -> list[dict]:
     """Rows for every single repeat, if they are wanted, and for all together."""
     members = np.broadcast_to(member, values.shape)
@@ -149,18 +135,29 @@ def _judged(
     return [*rows, row(metric, ALL, measure(values, member), **own)]
 
 
-def _exposed(fpr: float, member: np.ndarray) -> Measure:
+def _told(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
+    """The TPR at a small FPR; NaN in [0, 1] if it cannot be measured."""
+    return tpr_at(score, member, fpr).told
+
+
+def _worth(worth: float, **own: Any) -> dict:
+    """The row that says how many independent non-members a TPR rests on."""
+    return row("nonmembers_worth", ALL, Estimate(worth, float("nan"), float("nan")), **own)
+
+
+def _exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
     """How many members are named at a false positive rate; with coins, out of the mean number of members."""
-    members = member.sum() / (len(member) if member.ndim == 2 else 1)
-
-    def counted(values: np.ndarray, inside: np.ndarray) -> Influences:
-        return coins.tpr_at_fpr(values, inside, fpr).times(float(members))
-
-    return Measure(lambda m, n: roc.members_exposed(m, n, fpr, "mean"), counted, (0.0, float(members)))
+    rate = tpr_at(score, member, fpr)
+    if member.ndim == 1 and rate.measured:
+        return roc.members_exposed(score[:, member], score[:, ~member], fpr, "mean")
+    members = member.sum(axis=-1).mean()
+    return Estimate(*(float(members * end) for end in rate.told))
 
 
 def _always_exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
     """How many members are named in every run in which they are members; with coins, of a run on average."""
+    if not tpr_at(score, member, fpr).measured:
+        return Estimate(float("nan"), 0.0, float(member.sum(axis=-1).mean()))
     if member.ndim == 1:
         return roc.members_exposed(score[:, member], score[:, ~member], fpr, "all_runs")
     always = (coins.named_at_fpr(score, member, fpr) | ~member).all(axis=0) & member.any(axis=0)
@@ -178,6 +175,7 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) 
         Rows reached_advantage, and reached_tpr for each false positive rate, with ``attack=strongest;of=NAME``, where
         NAME is the attack that does best on all records, at each rate anew. Of its number, what the choice among the
         attacks adds by luck is taken off. The interval is for the number of the truly best attack (`of_strongest`).
+        nonmembers_worth is that of the attack whose non-members are worth most.
 
     Raises:
         ValueError: as `measure_membership`, or the attacks were not made on the same records.
@@ -188,12 +186,11 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) 
     if any(not np.array_equal(other, member) for _, other in read.values()):
         raise ValueError("The score files of a cell must hold the same records, as the same members.")
     named = {attack: named_by_best_threshold(score, member).astype(float) for attack, score in scores.items()}
-    rows = _of_largest(
-        "reached_advantage", {}, named, member, REACHED, lambda m, n: roc.with_choice(roc.gap(m, n)), repeats
-    )
+    rows = _of_largest("reached_advantage", {}, named, member, _largest_advantage, repeats)
     for fpr in FPR_OF_TPR:
-        measure, moved = at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), partial(roc.share_above, fpr=fpr)
-        rows += _of_largest("reached_tpr", {"fpr": fpr}, scores, member, measure, moved, repeats)
+        rows += _of_largest("reached_tpr", {"fpr": fpr}, scores, member, partial(_largest_rate, fpr=fpr), repeats)
+        worth = max(tpr_at(score, member, fpr).worth for score in scores.values())
+        rows.append(_worth(worth, attack=STRONGEST, fpr=fpr))
     return rows
 
 
@@ -202,16 +199,15 @@ def _of_largest(
     own: Mapping[str, Any],
     values: Mapping[str, np.ndarray],
     member: np.ndarray,
-    measure: Measure,
-    moved: Callable[[np.ndarray, np.ndarray], Influences],
+    largest: Callable[[list[np.ndarray], np.ndarray], tuple[Estimate, int]],
     repeats: bool,
 ) -> list[dict]:
     """Rows of the largest of several attacks' numbers, given each one's values (R, n).
 
-    ``moved`` gives influences from members' and non-members' values if members are fixed.
+    ``largest`` gives the number, and the place of the attack that has it.
     """
     found = {
-        repeat: _largest([one[here] for one in values.values()], _of_runs(member, here), measure, moved)
+        repeat: largest([one[here] for one in values.values()], _of_runs(member, here))
         for repeat, here in _runs(len(next(iter(values.values()))), repeats)
     }
     said = {"attack": STRONGEST, "of": list(values)[found[ALL][1]], **own}
@@ -231,19 +227,38 @@ def _of_runs(member: np.ndarray, here: slice) -> np.ndarray:
     return chosen[0] if chosen.ndim == 2 and here != slice(None) else chosen
 
 
-def _largest(
-    values: list[np.ndarray],
+def _largest_advantage(values: list[np.ndarray], member: np.ndarray) -> tuple[Estimate, int]:
+    """The largest advantage of those whom several attacks name, (R, n) each, and the place of its attack."""
+    moved = [roc.with_choice(_moved(one, member, roc.gap, coins.rate_difference)) for one in values]
+    return _largest([REACHED(one, member) for one in values], moved, REACHED.limits)
+
+
+def _largest_rate(values: list[np.ndarray], member: np.ndarray, fpr: float) -> tuple[Estimate, int]:
+    """The largest TPR of several attacks' scores, (R, n) each, and the place of its attack.
+
+    One that cannot be measured may still be the largest, up to its upper end. If none can, the TPR is unknown.
+    """
+    rates = [tpr_at(one, member, fpr) for one in values]
+    if not any(rate.measured for rate in rates):
+        return rates[0].told, 0
+    alone = [rate.found if rate.measured else rate.found._replace(value=0.0) for rate in rates]
+    by_rate = [partial(of_design, fpr=fpr) for of_design in (roc.share_above, coins.share_above)]
+    return _largest(alone, [_moved(one, member, *by_rate) for one in values], (0.0, 1.0))
+
+
+def _moved(
+    values: np.ndarray,
     member: np.ndarray,
-    measure: Measure,
-    moved: Callable[[np.ndarray, np.ndarray], Influences],
-) -> tuple[Estimate, int]:
+    fixed: Callable[[np.ndarray, np.ndarray], Influences],
+    by_coins: Callable[[np.ndarray, np.ndarray], Influences],
+) -> Influences:
+    """The influences on a number in the study's design."""
+    return by_coins(values, member) if member.ndim == 2 else fixed(values[:, member], values[:, ~member])
+
+
+def _largest(alone: list[Estimate], moved: list[Influences], limits: tuple[float, float]) -> tuple[Estimate, int]:
     """The largest of these numbers (`of_strongest`), and the place of the attack that has it."""
-    alone = [measure(one, member) for one in values]
-    if any(np.isnan(one.value) for one in alone):
-        return alone[0], 0
-    fixed = member.ndim == 1
-    found = [moved(one[:, member], one[:, ~member]) if fixed else measure.by_coins(one, member) for one in values]
-    return of_strongest(alone, found, measure.limits), int(np.argmax([one.value for one in alone]))
+    return of_strongest(alone, moved, limits), int(np.argmax([one.value for one in alone]))
 
 
 def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:

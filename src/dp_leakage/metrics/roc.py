@@ -5,15 +5,12 @@ repeats (independently trained models). It returns the mean over repeats with a 
 records and the spread between repeats (``intervals.over_repeats``). R = 1 is a single run.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.special import bdtrik
 
 from dp_leakage.metrics.intervals import (
     CONFIDENCE,
     FEWEST_REPEATS,
-    UNKNOWN_FRACTION,
     Estimate,
     Influences,
     difference,
@@ -100,7 +97,7 @@ def area(members: np.ndarray, nonmembers: np.ndarray) -> Influences:
 
 
 def share_above(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Influences:
-    """The value of `reached_tpr` (but for one non-member) and each record's influence on it in each run.
+    """The value of `rates.tpr_at` (but for one non-member) and each record's influence on it in each run.
 
     A non-member moves the threshold, and with it the share of members by the slope of the ROC. The slope is taken over
     the range in which 95 % of draws of the non-members put the true threshold.
@@ -121,39 +118,13 @@ def placements(values: np.ndarray, among: np.ndarray) -> np.ndarray:
     return (below + up_to) / (2.0 * len(ordered))
 
 
-def tpr_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estimate:
-    """Share of members above the lowest threshold that at most a share ``fpr``, in (0, 1), of the non-members passes.
-
-    The threshold is found on the same non-members. So the interval combines, in quadrature, the sampling of the members
-    (Wilson) and that of the threshold: the TPR at the stricter and the looser threshold between which 95 % of draws of
-    the non-members put the true one (order statistics, exact binomial). If not even one non-member is expected to pass,
-    there are too few for this rate: the value is NaN and the interval [0, 1].
-    """
-    if fpr * nonmembers.shape[1] < 1:
-        return UNKNOWN_FRACTION
-    return _above_threshold(members, nonmembers, fpr, allowed(fpr, nonmembers.shape[1]), "mean", above_rank)
-
-
-def reached_tpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estimate:
-    """Share of members that an attacker names who names a *further* non-member with a probability of at most fpr.
-
-    The attacker can find this threshold: of n known non-members, the k above it are as many as keep the probability for
-    another one, (k + 1)/(n + 1), within ``fpr`` in (0, 1) (Vovk, Gammerman & Shafer 2005, conformal prediction).
-    `tpr_at_fpr` lets at most one more pass. Of records that are tied with the threshold a coin names as many as bring
-    the non-members to k; without it, scores that are mostly equal would seem to give nobody away. Members take no part
-    in the choice. The interval is as there. If n is too small to name anybody, the value is NaN and the interval
-    [0, 1].
-    """
-    passing = most_passing(fpr, nonmembers.shape[1])
-    if passing < 0:
-        return UNKNOWN_FRACTION
-    return _above_threshold(members, nonmembers, fpr, passing, "mean", named_at_rank)
-
-
 def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, counting: str) -> Estimate:
     """Number of members above the threshold of the last ROC point with FPR *below* ``fpr``.
 
-    The code of jayaraman2019 counts in this way.
+    The code of jayaraman2019 counts in this way. The threshold is found on the same non-members. So the interval
+    combines, in quadrature, the sampling of the members (Wilson) and that of the threshold: the counts at the stricter
+    and the looser threshold between which 95 % of draws of the non-members put the true one (order statistics, exact
+    binomial).
 
     Args:
         members: scores, (R, m).
@@ -162,37 +133,21 @@ def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, cou
         counting: ``mean``, the mean count of the runs, or ``all_runs``, the number of members flagged in
             every one (the intersection falls with the number of runs; its interval is given these runs).
     """
-    passing = allowed(fpr, nonmembers.shape[1], below=True)
-    share = _above_threshold(members, nonmembers, fpr, passing, counting, above_rank)
-    return Estimate(*(round(end * members.shape[1], 6) for end in share))
-
-
-def _above_threshold(
-    members: np.ndarray,
-    nonmembers: np.ndarray,
-    fpr: float,
-    passing: int,
-    counting: str,
-    named: Callable[[np.ndarray, np.ndarray, int], np.ndarray],
-) -> Estimate:
-    """Share of members above a threshold that ``passing`` of the non-members pass, as an estimate of the TPR at fpr.
-
-    ``named`` is `above_rank` or `named_at_rank`.
-    """
     descending, n = _descending(nonmembers), nonmembers.shape[1]
     over_runs = np.all if counting == "all_runs" else np.mean
 
     def share(rank: int) -> np.ndarray:
-        return over_runs(named(members, descending, rank), axis=0)
+        return over_runs(above_rank(members, descending, rank), axis=0)
 
+    passing = allowed(fpr, n, below=True)
     fraction = mean_of_fractions(share(passing))
     fewest, most = rank_range(fpr, n)
     below_by = max(fraction.value - share(fewest - 1).mean(), 0.0)
     above_by = max(share(most).mean() - fraction.value, 0.0)
-    estimate = widen(fraction, (below_by, above_by), limits=(0.0, 1.0))
-    if counting == "all_runs":
-        return estimate
-    return over_repeats(estimate, named(members, descending, passing).mean(axis=1))
+    found = widen(fraction, (below_by, above_by), limits=(0.0, 1.0))
+    if counting == "mean":
+        found = over_repeats(found, above_rank(members, descending, passing).mean(axis=1))
+    return Estimate(*(round(end * members.shape[1], 6) for end in found))
 
 
 def _descending(scores: np.ndarray) -> np.ndarray:
@@ -217,11 +172,6 @@ def named_at_rank(values: np.ndarray, descending: np.ndarray, passing: int) -> n
     at = descending[:, passing, None]
     above, tied = (descending > at).sum(axis=1, keepdims=True), (descending == at).sum(axis=1, keepdims=True)
     return np.where(values == at, (passing - above) / tied, values > at)
-
-
-def most_passing(fpr: float, n: int) -> int:
-    """How many of n may pass so that a further one does with a probability of at most ``fpr``; -1: not even none."""
-    return allowed(fpr, n + 1) - 1
 
 
 def allowed(fpr: float, n: int, below: bool = False) -> int:

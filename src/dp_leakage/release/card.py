@@ -33,7 +33,7 @@ def card(statement: Json) -> str:
         _example(model),
         f"`{WEIGHTS}` holds the same parameters without the preprocessing.",
         "## How good it is",
-        _accuracy(model),
+        _accuracy(model) + _of_the_study(statement["measured"]),
         "## How it was trained",
         _block({"architecture": model["architecture"], "training": model["training"]}),
         "## What ε does not cover",
@@ -103,6 +103,13 @@ def _accuracy(model: Json) -> str:
         f"that it did not train on (95 % interval, {drawn}: {100 * low:.1f} to {100 * high:.1f} %). Compare that with "
         f"the share of the largest class, which a guess reaches: {100 * model['largest_class']:.1f} % of these records."
     )
+
+
+def _of_the_study(measured: Json) -> str:
+    """That the study's accuracy is of models with half of the records, where its design is by coins."""
+    if not measured.get("trained_on_half"):
+        return ""
+    return " The accuracy in the study's report is that of models which trained on about half of the records each."
 
 
 def _by_column(model: Json) -> bool:

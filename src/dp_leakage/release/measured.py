@@ -12,6 +12,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.metrics.coin_audit import SHARE
+from dp_leakage.metrics.rates import fewest
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.provenance.files import REBUILD
 from dp_leakage.report.claims import verdict_on
@@ -20,7 +21,10 @@ from dp_leakage.steps._metrics import read_metrics
 from dp_leakage.study import Study
 from dp_leakage.study.cells import MEMBERSHIP, Cell
 from dp_leakage.study.paths import CLAIMS, METRICS
+from dp_leakage.study.protocol import COINS, design_of
 from dp_leakage.study.steps import delta_of, measure_settings
+
+OWN_CURVE = "The study, if only the strength of this mechanism's noise is in doubt"
 
 
 def measured_of(study: Study, cell: Cell, coins: int) -> Json:
@@ -48,12 +52,17 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
         "attacks_run": cell.membership,
         "attacks_not_run": [name for name in known if name not in cell.membership],
         "models": study.spec["repeats"],
+        "trained_on_half": design_of(study.spec) == COINS,
         "audits": _audits(frame, delta_of(study, cell), coins),
     }
     if (leak := leaks(frame).get((cell.dataset, cell.model, cell.defense))) is not None:
         told["strongest_attack"] = leak.attack
         told["advantage"] = leak.advantage._asdict()
         told["tpr"] = [{"fpr": fpr, **found._asdict()} for fpr, found in sorted(leak.tprs.items())]
+        told["tpr_not_measured"] = [
+            {"fpr": fpr, "independent_nonmembers": int(worth), "needed": fewest(fpr)}
+            for fpr, worth in sorted(leak.too_few.items())
+        ]
     return told
 
 
@@ -70,13 +79,16 @@ def advice_of(study: Study, cell: Cell) -> list[str]:
 
 
 def _audits(frame: pd.DataFrame, delta: float, coins: int) -> list[Json]:
-    """Each lower bound on ε, with the most that the audit could have shown."""
+    """Each lower bound on ε, with the most that the audit could have shown, where that is known."""
     found = []
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
-    for row in bounds[bounds["claim"] != "own"].itertuples():  # those are by the same coins as the rows without it
-        most = row.reach
-        if np.isnan(most):
-            most = reach("one_run", int(row.runs) * coins, approximate_dp(delta), row.confidence, SHARE)
-        audit = {"epsilon_at_least": float(row.value), "could_have_shown": float(most), "delta": delta}
-        found.append(audit | {"confidence": float(row.confidence), "neighbors": row.neighbors})
+    for row in bounds.itertuples():
+        most: float | None = row.reach
+        own = row.claim == "own"
+        if np.isnan(row.reach):  # guesses of the study's own coins
+            claim = approximate_dp(delta)
+            most = None if own else reach("one_run", int(row.runs) * coins, claim, row.confidence, SHARE)
+        audit = {"epsilon_at_least": float(row.value), "could_have_shown": most, "delta": delta}
+        named = {"of": OWN_CURVE} if own else {}
+        found.append(audit | named | {"confidence": float(row.confidence), "neighbors": row.neighbors})
     return found

@@ -191,10 +191,16 @@ def _measured(measured: Json) -> list[str]:
             f"[{100 * row['low']:.1f}, {100 * row['high']:.1f}] of the members."
             for row in measured["tpr"]
         )
+        rates += "".join(
+            f" At {100 * row['fpr']:g} % that cannot be measured: it takes {row['needed']:,} independent non-members; "
+            f"the study's are worth {row['independent_nonmembers']:,}."
+            for row in measured["tpr_not_measured"]
+        )
+        half = ", each about half of them," if measured["trained_on_half"] else ""
         said.append(
             f"The strongest ({measured['strongest_attack']}) has an advantage of {found['value']:.3f} "
             f"[{found['low']:.3f}, {found['high']:.3f}] on {measured['models']} models of the study, which saw other "
-            f"subsets of the records under the same ε.{rates} (95 % intervals.)"
+            f"subsets of the records{half} under the same ε.{rates} (95 % intervals.)"
         )
     return said
 
@@ -202,11 +208,15 @@ def _measured(measured: Json) -> list[str]:
 def _audits(measured: Json) -> list[str]:
     said = [
         f"{audit.get('of', 'The study')}: ε ≥ {rounded_down(audit['epsilon_at_least'], 3)} at δ = {audit['delta']:g} "
-        f"with {100 * audit['confidence']:.4g} % confidence; the largest that it could have shown is "
-        f"{audit['could_have_shown']:.3g}."
+        f"with {100 * audit['confidence']:.4g} % confidence{_could_have_shown(audit)}."
         for audit in measured.get("audits", [])
     ]
     return said or ["None was run."]
+
+
+def _could_have_shown(audit: Json) -> str:
+    most = audit["could_have_shown"]
+    return "" if most is None else f"; the largest that it could have shown is {most:.3g}"
 
 
 def _accusation(statement: Json) -> list[str]:

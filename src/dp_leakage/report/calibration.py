@@ -56,4 +56,6 @@ def _claim(dataset: str, found: pd.DataFrame) -> Claim:
         "An attacker can also set a threshold for each record, by what models without it say of it: then "
         f"{shown('own_tpr')} of the members are identified, and {shown('own_fpr')} of the others wrongly accused."
     )
+    if len(found) > 1:
+        words += f" These intervals hold for all {tell.count(len(found))} attacks and models at once."
     return tell.claim(f"{dataset}.calibration", "calibration", dataset, words, cells=((model, defense),))

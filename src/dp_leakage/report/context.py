@@ -9,6 +9,7 @@ from dp_leakage.data.near_copies import Copies
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.report.answer import Acceptable
 from dp_leakage.report.elsewhere import Elsewhere
+from dp_leakage.report.exposed import MostExposed
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,8 @@ class ReportContext:
         reduced: what a run at a reduced scale says of itself (`figures.reduced`); "" at full scale.
         choices: choices and caveats of the study, a sentence each.
         versions: package → version, in words.
-        exposed: the most exposed records: ``dataset``, ``model``, ``defense``, ``attack`` and the columns of
-            `exposed.most_exposed`, with ``shown`` (`exposed.described`) of the user's own data; None if there are none.
+        exposed: the most exposed records of the cells that are shown; those of the user's own data also with ``shown``
+            (`exposed.described`) and ``called``, their names.
         aware: whether an attack learns from models that were trained under the defense that it attacks.
         acceptable: what a recommended setting must satisfy.
         elsewhere: models that were trained elsewhere.
@@ -109,7 +110,7 @@ class ReportContext:
     reduced: str = ""
     choices: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    exposed: pd.DataFrame | None = None
+    exposed: tuple[MostExposed, ...] = ()
     aware: bool = False
     acceptable: Acceptable = field(default_factory=Acceptable)
     elsewhere: Elsewhere = field(default_factory=Elsewhere)

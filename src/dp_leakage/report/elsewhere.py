@@ -13,6 +13,7 @@ from dp_leakage.metrics.resemblance import Resemblance
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.guarantees import too_few_words
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.sources import UNKNOWN, beside_references, differ
 
@@ -102,6 +103,7 @@ def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
         share = tell.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr, **where)
         rate = tell("fpr", fpr, f"{100 * fpr:g}")
         words += f" At {rate} % false positives, the attack that is strongest there identifies {share} of the members."
+    words += f" {too_few_words(leak, tell)}".rstrip()
     members, others = (int(one.row[key]) for key in ("n_members", "n_nonmembers"))
     words += f" This rests on {tell.count(members)} members and {tell.count(others)} non-members."
     return f"{words}{warned}"
@@ -200,6 +202,8 @@ def _without_references(one: Setting, place: int, metrics: pd.DataFrame) -> list
         words += (
             f" At {tell('fpr', float(fpr), f'{100 * fpr:g}')} % false positives, {name(attack)} identifies {shown}."
         )
+    if len(advantages) > 1:
+        words += f" These intervals hold for all {tell.count(len(advantages))} such attacks at once."
     cells = ((one.model, one.defense),)
     dataset = one.dataset
     kind = "without_references"

@@ -1,42 +1,90 @@
 """The records that an attacker singles out, and what they are."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
 from dp_leakage.data.raw import Raw
-from dp_leakage.metrics.discoveries import after_selection, discoveries, more_often, unlike
+from dp_leakage.metrics.discoveries import after_selection, discoveries, unlike
+from dp_leakage.metrics.exposure import REPEATS, exposed
 from dp_leakage.metrics.runs import by_repeat
 from dp_leakage.metrics.vulnerability import vulnerability
 
 SHOWN = 4  # how many features of a record are named
 
 
-def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
-    """The members that stand out most, of those that stand out by more than chance (`metrics.discoveries`).
+@dataclass(frozen=True)
+class MostExposed:
+    """The records that stand out in one cell by more than chance.
+
+    Attributes:
+        records: the first of them, a row each: ``record`` (row of data.npz) and, with coins, ``evidence``
+            (`exposure.evidence`), and the counts of `vulnerability` with intervals that hold for those that are shown,
+            if the non-members can measure that rate. With fixed members: ``nonmembers_above`` (mean over the repeats of
+            the share of non-members whose score is at least the record's, in [0, 1]: the false positive rate at which
+            the record is named), ``flagged`` (repeats in which the attack itself named it), ``runs`` (repeats) and
+            ``tied`` (how many members are exactly as exposed).
+        count: how many stand out.
+        among: of how many records, or members.
+        repeats: how many models the scores are of.
+        at_least: with coins, how many of those give themselves away, with 95 % confidence; None for fixed members.
+        cell: data set, model, defense and attack.
+    """
+
+    records: pd.DataFrame
+    count: int
+    among: int
+    repeats: int
+    at_least: int | None = None
+    cell: tuple[str, str, str, str] = ("", "", "", "")
+
+    @property
+    def by_coins(self) -> bool:
+        """Whether coins put each record in or out of every repeat."""
+        return self.at_least is not None
+
+    @property
+    def too_few_repeats(self) -> bool:
+        """Whether nobody can be listed, however much leaks."""
+        return self.by_coins and self.repeats < REPEATS
+
+    def words(self, many: str) -> str:
+        """How many stand out; ``many`` is what they are called."""
+        if self.too_few_repeats:
+            return (
+                f"With {self.repeats} models per setting none of the {many} can be told from chance, however much "
+                f"leaks. It takes {REPEATS}."
+            )
+        if not self.count:
+            return f"none of the {self.among:,} {many} stands out by more than chance"
+        least = f", at least {self.at_least:,} with 95 % confidence" if self.by_coins else ""
+        return f"{self.count:,} of {self.among:,} {many} stand out (at most 5 % of them by chance){least}"
+
+
+def most_exposed(frame: pd.DataFrame, n: int = 10) -> MostExposed:
+    """Return the records that stand out by more than chance, and the first n of them.
 
     Args:
         frame: scores of one attack on one cell: repeat, record, member, score (higher = more likely member), flagged.
-        n: how many.
-
-    Returns:
-        At most n rows, the most exposed first, and none if nobody stands out: ``record`` (row of data.npz),
-        ``nonmembers_above`` (mean over the repeats of the share of non-members whose score is at least the record's, in
-        [0, 1]: the false positive rate at which the record is named), ``flagged`` (repeats in which the attack itself
-        named it), ``runs`` (repeats) and ``tied`` (how many members are exactly as exposed). With coins: the counts of
-        `vulnerability`, with intervals that hold for those that are listed.
+        n: how many rows.
     """
     (score, record, flagged), member = by_repeat(frame, ["score", "record", "flagged"], ["record"])
     if member.ndim == 2:
-        found = vulnerability(frame)
-        counts = (found[name].to_numpy() for name in ("named_in", "runs_in", "named_out", "runs_out"))
-        listed = found[discoveries(more_often(*counts))].head(n)
-        low, high = after_selection(listed["named_in"].to_numpy(), listed["runs_in"].to_numpy(), len(found))
-        return listed.assign(low=low, high=high).reset_index(drop=True)
+        found = exposed(score, member)
+        first = found.order[:n]
+        records = pd.DataFrame({"record": record[0][first], "evidence": found.evidence[first]})
+        counts = vulnerability(frame)
+        if counts is not None:
+            own = counts.iloc[first].reset_index(drop=True)
+            low, high = after_selection(own["named_in"].to_numpy(), own["runs_in"].to_numpy(), len(counts))
+            records = records.assign(**own.drop(columns="record"), low=low, high=high)
+        return MostExposed(records, len(found.order), score.shape[1], len(score), found.at_least)
     above = np.stack([1 - np.searchsorted(np.sort(run[~member]), run) / (~member).sum() for run in score]).mean(axis=0)
     # A rank among all records treats members and non-members alike, as a fair comparison needs.
     place = rankdata(score, axis=1).mean(axis=0)
-    found = pd.DataFrame(
+    members = pd.DataFrame(
         {
             "record": record[0],
             "nonmembers_above": above,
@@ -44,10 +92,11 @@ def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
             "runs": len(score),
         }
     )[member]
-    found = found[discoveries(unlike(place[member], place[~member]))]
-    ordered = found.sort_values(["nonmembers_above", "flagged", "record"], ascending=[True, False, True])
+    listed = members[discoveries(unlike(place[member], place[~member]))]
+    ordered = listed.sort_values(["nonmembers_above", "flagged", "record"], ascending=[True, False, True])
     alike = ordered.groupby(["nonmembers_above", "flagged"])["record"].transform("size")
-    return ordered.assign(tied=alike).head(n).reset_index(drop=True)
+    records = ordered.assign(tied=alike).head(n).reset_index(drop=True)
+    return MostExposed(records, len(listed), len(members), len(score))
 
 
 def described(raw: Raw, records: list[int]) -> list[str]:

@@ -6,7 +6,9 @@ from math import inf, isfinite, nan
 import pandas as pd
 
 from dp_leakage.common.rounding import decimals_up
+from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rates import fewest, lowest
 from dp_leakage.privacy.rates import PRIORS, precision
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.leak import Leak
@@ -114,6 +116,23 @@ def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling, given: s
     return (
         f"Example: an attacker wrongly accuses {people} people who were not in the training data. Of ten people whom "
         f"the attack that is strongest at that rate accuses, this many were members: {'. Or, '.join(lines)}.{assumed}"
+    )
+
+
+def too_few_words(leak: Leak, tell: Telling) -> str:
+    """Which small rates cannot be measured, how many non-members they take, and the lowest that can; "" if all can."""
+    if not leak.too_few:
+        return ""
+    fpr, worth = max(leak.too_few.items())
+    rates = " and ".join(f"{_rate(one, tell)}" for one in leak.too_few)
+    said = {"attack": STRONGEST, "fpr": fpr}
+    needed = " and ".join(tell("nonmembers_needed", fewest(one), f"{fewest(one):,}", fpr=one) for one in leak.too_few)
+    have = tell("nonmembers_worth", worth, f"{int(worth):,}", **said)
+    least = lowest(worth)
+    return (
+        f"Who is identified at {rates} false positives cannot be measured: that takes {needed} independent "
+        f"non-members, and these are worth {have}. The lowest rate that they can measure is "
+        f"{tell('lowest_fpr', least, rounded_up(100 * least, 2))} %. Below it, the worth of an accusation is unknown."
     )
 
 

@@ -1,6 +1,6 @@
 """What an attacker reaches in one cell: the numbers behind every sentence and table of the page about leakage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -22,9 +22,9 @@ class Leak:
         attack: which one that is.
         tried: how many there were to choose from.
         advantage: the best TPR − FPR, at a threshold chosen on other records, less the luck of choosing the attack.
-        tprs: FPR → TPR of the attack that is strongest at that rate, at a threshold found on non-members, without rates
-            that have too few non-members.
+        tprs: FPR → TPR of the attack that is strongest at that rate, without rates that cannot be measured.
         auc: of ``attack``.
+        too_few: FPR → how many independent non-members there are, of rates that cannot be measured with so few.
         sources: how members and others differ by themselves; None where chance drew them from one source.
     """
 
@@ -33,6 +33,7 @@ class Leak:
     advantage: Estimate
     tprs: dict[float, Estimate]
     auc: Estimate
+    too_few: dict[float, float] = field(default_factory=dict)
     sources: Sources | None = None
 
     @property
@@ -53,7 +54,7 @@ def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
     rows = reached(frame)
     strongest, single = rows[rows["attack"] == STRONGEST][[*CELL, "of", *ESTIMATE]], rows[rows["attack"] != STRONGEST]
     tried = single.groupby(CELL).size()
-    beside = frame[frame["metric"].isin(["reached_tpr", "membership_auc"])]
+    beside = frame[frame["metric"].isin(["reached_tpr", "nonmembers_worth", "membership_auc"])]
     beside = beside[[*CELL, "attack", "metric", "fpr", *ESTIMATE]]
     parts = dict(iter(beside.groupby([*CELL, "attack"])))
     sources = sources_of(frame)
@@ -68,12 +69,15 @@ def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
 
 def _leak(row: Any, tried: int, beside: pd.DataFrame, rates: pd.DataFrame, sources: Sources | None) -> Leak:
     aucs = beside[beside["metric"] == "membership_auc"]
+    tprs = rates[(rates["metric"] == "reached_tpr") & rates["value"].notna()]
+    worth = rates[(rates["metric"] == "nonmembers_worth") & ~rates["fpr"].isin(tprs["fpr"])]
     return Leak(
         row.of,
         tried,
         _estimate(row),
-        {rate.fpr: _estimate(rate) for rate in rates[rates["value"].notna()].itertuples()},
+        {rate.fpr: _estimate(rate) for rate in tprs.itertuples()},
         next(_estimate(auc) for auc in aucs.itertuples()),
+        dict(zip(worth["fpr"], worth["value"], strict=True)),
         sources,
     )
 

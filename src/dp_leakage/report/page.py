@@ -117,6 +117,7 @@ def render(context: ReportContext) -> str:
     elsewhere = bool(answered) and all(answer.kind == "elsewhere" for answer in answered)
     compared = elsewhere or any(one.leak and one.leak.tried > 1 for answer in answered for one in answer.settings)
     one = "person" if any(data.persons is not None for data in context.data) else "record"
+    many = "people" if one == "person" else "records"
     script = f"\n{SCRIPT.read_text(encoding='utf-8')}"
     pictures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
@@ -127,7 +128,7 @@ def render(context: ReportContext) -> str:
         explored=explored(answered, {data.name: data.outside for data in context.data}),
         context=context,
         one=one,
-        many="people" if one == "person" else "records",
+        many=many,
         question=context.question or QUESTION,
         broken=[claim for claim in found if claim.kind == REFUTED],
         study_wide=[claim for claim in found if not claim.dataset],
@@ -138,9 +139,9 @@ def render(context: ReportContext) -> str:
         attacks=tables.attacks(context.metrics, {key[:3] for key in singled_out(answered)}) if compared else [],
         first=[_picture(figure) for figure in pictures if figure.kind == "pareto"],
         others=[_picture(figure) for figure in pictures if figure.kind != "pareto"],
-        most_exposed=tables.most_exposed(context.exposed, one),
-        nobody_exposed=context.exposed is not None and context.exposed.empty,
-        by_coins=context.exposed is not None and "named_in" in context.exposed,
+        most_exposed=tables.most_exposed(context.exposed, one, many),
+        nobody_exposed=tables.nobody_exposed(context.exposed, many),
+        by_coins=any(found.by_coins for found in context.exposed),
         spent=tables.claimed_and_spent(context.metrics),
         remarks=remarks(context.metrics.fillna({"accountant": ""})),
         audited=(context.metrics["metric"] == "epsilon_lower_bound").any(),

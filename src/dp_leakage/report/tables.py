@@ -1,7 +1,7 @@
 """The tables of the page, as text ready to print."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -29,11 +29,13 @@ from dp_leakage.metrics.spent import POISSON, spent
 from dp_leakage.privacy.defenses import CLAIMED
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.report.answer import Answer, Setting
+from dp_leakage.report.exposed import MostExposed
 from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.tuned import tuned_of
 
 RELATION = re.compile(r"\b(?:add_remove|replace_one|zero_out)\b")
 RANKED = ("non-members that look as much like members, or more", "named by the attack")
+EVIDENCE = "evidence: score in less out, in standard errors"
 COUNTED = ("named where it was in training", "named where it was not")
 PICTURE = "data:image/png;base64,"
 ANSWERED = {"yes": "yes", "no": "no", "open": "undecided"}
@@ -52,6 +54,8 @@ class HtmlTable:
 
 def settings(found: list[Answer]) -> list[HtmlTable]:
     """For each data set every setting of every model in one currency: accuracy, loss, what leaks, what is proven."""
+    leaks = [one.leak for answer in found for one in answer.settings if one.leak is not None]
+    rates = [rate for rate in FPR_OF_TPR if any(rate in leak.tprs for leak in leaks)]
     heads = [
         "setting",
         "model",
@@ -63,19 +67,17 @@ def settings(found: list[Answer]) -> list[HtmlTable]:
         "lost of its own undefended",
         "strongest attack",
         "advantage",
-        *(f"TPR at {100 * rate:g} % FPR" for rate in FPR_OF_TPR),
+        *(f"TPR at {100 * rate:g} % FPR" for rate in rates),
         "AUC",
         "any attack at most",
-        "ε spent",
-        "neighbors",
     ]
     return [
-        HtmlTable(name(answer.dataset), heads, [_setting_row(one) for one in answer.settings], left=5)
+        HtmlTable(name(answer.dataset), heads, [_setting_row(one, rates) for one in answer.settings], left=5)
         for answer in found
     ]
 
 
-def _setting_row(one: Setting) -> list[str]:
+def _setting_row(one: Setting, rates: Sequence[float]) -> list[str]:
     leak = one.leak
     return [
         cell_label(one.series, one.row),
@@ -88,11 +90,9 @@ def _setting_row(one: Setting) -> list[str]:
         interval(*one.twin_loss) if one.twin_loss else "–",
         name(leak.attack) if leak else "–",
         interval(*leak.advantage) if leak else "–",
-        *(interval(*leak.tprs[rate]) if leak and rate in leak.tprs else "–" for rate in FPR_OF_TPR),
+        *(interval(*leak.tprs[rate]) if leak and rate in leak.tprs else "–" for rate in rates),
         interval(*leak.auc) if leak else "–",
         rounded_up(one.proven.advantage) if one.proven else "–",
-        at_most(one.spent),
-        name(one.neighbors) if one.neighbors else "–",
     ]
 
 
@@ -259,23 +259,36 @@ def _exposed_table(heading: str, part: pd.DataFrame) -> HtmlTable:
     return HtmlTable(f"{heading}: {of_whom(part)}", heads, lines)
 
 
-def most_exposed(exposed: pd.DataFrame | None, one: str = "record") -> list[HtmlTable]:
-    """One table per data set, model, defense and attack; ``one`` is what is listed."""
-    if exposed is None or exposed.empty:
-        return []
-    by_coins, known = "named_in" in exposed, "shown" in exposed and exposed["shown"].notna().any()
-    heads = [one, *(COUNTED if by_coins else RANKED), *(["what it is"] if known else [])]
-    return [
-        HtmlTable(
-            " · ".join(name(str(value)) for value in key) + _tied(part),
-            heads,
-            [
-                [_called(row), *(_counted if by_coins else _ranked)(row), *([_shown(row)] if known else [])]
-                for row in part.itertuples()
-            ],
-        )
-        for key, part in exposed.groupby(["dataset", "model", "defense", "attack"], sort=False)
+def most_exposed(exposed: Sequence[MostExposed], one: str = "record", many: str = "records") -> list[HtmlTable]:
+    """One table per cell with somebody to list; ``one`` is what is listed, ``many`` what several are called."""
+    tables = []
+    for found in exposed:
+        rows = found.records
+        if rows.empty:
+            continue
+        known = "shown" in rows and rows["shown"].notna().any()
+        counted, tell = list(RANKED), _ranked
+        if found.by_coins and "named_in" in rows:
+            counted, tell = [EVIDENCE, *COUNTED], _counted
+        elif found.by_coins:
+            counted, tell = [EVIDENCE], _evidence
+        heads = [one, *counted, *(["what it is"] if known else [])]
+        lines = [[_called(row), *tell(row), *([_shown(row)] if known else [])] for row in rows.itertuples()]
+        tables.append(HtmlTable(f"{_of_cell(found)}: {found.words(many)}{_tied(rows)}", heads, lines))
+    return tables
+
+
+def nobody_exposed(exposed: Sequence[MostExposed], many: str = "records") -> list[str]:
+    """A sentence for the cells with nobody to list; those with too few repeats share one."""
+    silent = [found for found in exposed if found.records.empty]
+    said = [
+        found.words(many) if found.too_few_repeats else f"{_of_cell(found)}: {found.words(many)}." for found in silent
     ]
+    return list(dict.fromkeys(said))
+
+
+def _of_cell(found: MostExposed) -> str:
+    return " · ".join(map(name, found.cell))
 
 
 def _tied(part: pd.DataFrame) -> str:
@@ -298,9 +311,13 @@ def _ranked(row: Any) -> list[str]:
     return [f"{100 * row.nonmembers_above:.1f} %", f"in {row.flagged} of {row.runs} runs"]
 
 
+def _evidence(row: Any) -> list[str]:
+    return [fraction(row.evidence, 1)]
+
+
 def _counted(row: Any) -> list[str]:
     ends = f"[{100 * row.low:.0f} %, {100 * row.high:.0f} %]"
-    return [f"{row.named_in} of {row.runs_in} runs, {ends}", f"{row.named_out} of {row.runs_out} runs"]
+    return [*_evidence(row), f"{row.named_in} of {row.runs_in} runs, {ends}", f"{row.named_out} of {row.runs_out} runs"]
 
 
 def _shown(row: Any) -> str:

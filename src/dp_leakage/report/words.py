@@ -10,7 +10,14 @@ from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
 from dp_leakage.report.claims import Claim, Telling
-from dp_leakage.report.guarantees import SAYS_LITTLE, choice_words, proven_words, risk_words, rounded_up
+from dp_leakage.report.guarantees import (
+    SAYS_LITTLE,
+    choice_words,
+    proven_words,
+    risk_words,
+    rounded_up,
+    too_few_words,
+)
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.sources import source_claims
 from dp_leakage.report.tuned import more_tuning, tuned_words
@@ -359,21 +366,21 @@ def _beside(answer: Answer) -> list[Claim]:
 
 
 def tiles_of(answer: Answer, one: Setting, place: int = 0, outside: Sequence[str] = ()) -> list[Claim]:
-    """Accuracy, what was measured, what is proven, and the ε: intervals hold for all private settings at once.
+    """Accuracy, what was measured, what is proven, and the ε, with the interval of each number by itself.
 
     ``outside`` is what no ε of the data set covers.
     """
-    among = answer.comparisons
     tell = Telling(_where(one))
-    right = tell.percent("test_accuracy", one.accuracy_held, among=among)
+    right = tell.percent("test_accuracy", one.accuracy)
     figure, _, ends = right.partition(" [")
     words = f"[{ends}"
-    if np.isfinite(one.loss_held.value):
-        words += f"; loses {tell.percent('accuracy_loss_best', one.loss_held, among=among)}"
+    if np.isfinite(one.loss.value):
+        words += f"; loses {tell.percent('accuracy_loss_best', one.loss)}"
+    words += _on_half(one, tell)
     found = [_tile(answer, one, place, "accuracy", "Accuracy on new records", figure, words, tell)]
-    if one.leak is not None and one.advantage_held is not None:
+    if one.leak is not None:
         tell = Telling(_where(one))
-        reached = tell.fraction("reached_advantage", one.advantage_held, among=among, **_strongest(one.leak))
+        reached = tell.fraction("reached_advantage", one.leak.advantage, **_strongest(one.leak))
         figure, _, ends = reached.partition(" [")
         words = f"[{ends} advantage over guessing; {name(one.leak.attack)}{_of_tried(one.leak, tell)}"
         found.append(_tile(answer, one, place, "measured", "The strongest attack tried", figure, words, tell))
@@ -389,15 +396,31 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0, outside: Sequence[str
     found.append(_tile(answer, one, place, "proven", "No attack can exceed", figure, words, tell))
     if one.private:
         tell = Telling(_where(one))
-        said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
-        figure = tell("epsilon_spent", one.spent, at_most(one.spent), **said)
-        whose = f"{name(one.neighbors)} neighbors" if one.neighbors else "neighbors not known"
+        figure, neighbors = _epsilon(one, tell)
+        whose = f"{name(neighbors)} neighbors" if neighbors else "neighbors not known"
         delta = one.row["delta"]
         words = f"{whose}, δ = {tell('delta', delta, f'{delta:g}')}"
         note = one.row.get("accounting_note")
         words += f"; {note}" if isinstance(note, str) and note else ""
-        found.append(_tile(answer, one, place, "epsilon", "ε spent", figure, words, tell))
+        found.append(_tile(answer, one, place, "epsilon", "ε", figure, words, tell))
     return found
+
+
+def _epsilon(one: Setting, tell: Telling) -> tuple[str, str]:
+    """The ε that the page names a private setting by, and its neighbors; the accounted one if that does not hold."""
+    if one.holds and np.isfinite(one.row["epsilon"]):
+        neighbors = one.holds_for or one.neighbors
+        return tell.plain("claimed_epsilon", one.row["epsilon"], neighbors=neighbors), neighbors
+    said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
+    return tell("epsilon_spent", one.spent, at_most(one.spent), **said), one.neighbors
+
+
+def _on_half(one: Setting, tell: Telling) -> str:
+    """With coins, that each model trained on about half of the records: more records give a higher accuracy."""
+    members, records = (int(one.row.get(key, 0)) for key in ("n_members", "n_records"))
+    if members >= records:
+        return ""
+    return f"; each model trained on about half of the records, {tell.count(members)} of {tell.count(records)}"
 
 
 def _tile(
@@ -481,7 +504,8 @@ def _identified(leak: Leak, tell: Telling) -> str:
         shares.append(f"{share} of the members at {tell('fpr', fpr, f'{100 * fpr:g}')} % false positives")
     rate = "each rate" if shares[1:] else "that rate"
     which = "It" if leak.tried == 1 else f"The attack that is strongest at {rate}"
-    return f" {which} identifies {' and '.join(shares)}." if shares else ""
+    identified = f"{which} identifies {' and '.join(shares)}." if shares else ""
+    return "".join(f" {words}" for words in (identified, too_few_words(leak, tell)) if words)
 
 
 def _twin(one: Setting, twin: Setting | None, tell: Telling) -> str:
@@ -498,17 +522,29 @@ def _twin(one: Setting, twin: Setting | None, tell: Telling) -> str:
 
 def _choice(answer: Answer) -> list[Claim]:
     """How intervals pay for the choice, and that ε does not."""
-    if answer.tried < 2 or not answer.told:
+    if not answer.tried or answer.comparisons < 2 or not answer.told:
         return []
     tell = Telling({"dataset": answer.dataset})
     compared = "private settings" if answer.best is None else "comparisons of private settings with undefended models"
+    wider = "; ".join(_held_together(one, answer, tell) for one in answer.told)
     words = (
-        f"The large intervals above hold for all {tell.count(answer.comparisons)} {compared} at once, with 95 % "
-        "confidence for each of accuracy, loss and advantage (Bonferroni). "
-        f"{choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
-    )
-    tell("confidence", 0.95, "95")
+        f"Settings are judged by wider intervals, which hold for all {tell.count(answer.comparisons)} {compared} at "
+        f"once, with {tell('confidence', 0.95, '95')} % confidence for each of accuracy, loss and advantage "
+        f"(Bonferroni): {wider}. {choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
+    ).rstrip()
     return [tell.claim(f"{answer.dataset}.choice", "choice", answer.dataset, words)]
+
+
+def _held_together(one: Setting, answer: Answer, tell: Telling) -> str:
+    """The intervals of one setting that hold together with all others."""
+    said = {"among": answer.comparisons, **_where(one)}
+    found = [f"accuracy {tell.percent('test_accuracy', one.accuracy_held, **said)}"]
+    if np.isfinite(one.loss_held.value):
+        found.append(f"loss {tell.percent('accuracy_loss_best', one.loss_held, **said)}")
+    if one.leak is not None and one.advantage_held is not None:
+        held = tell.fraction("reached_advantage", one.advantage_held, **said, **_strongest(one.leak))
+        found.append(f"advantage {held}")
+    return f"{_cell(one, tell)}: {', '.join(found)}"
 
 
 def _unproven(answer: Answer) -> list[Claim]:

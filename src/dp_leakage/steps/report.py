@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.signals import Signals
@@ -29,12 +28,11 @@ from dp_leakage.provenance.versions import of_page_and_trainings, versions
 from dp_leakage.report import Acceptable, answers_of, as_json, render, singled_out, told
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import Elsewhere, Others
-from dp_leakage.report.exposed import described, most_exposed
+from dp_leakage.report.exposed import MostExposed, described, most_exposed
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import read_metrics
 
 Cell: TypeAlias = tuple[str, str, str, str]
-CELL = ("dataset", "model", "defense", "attack")
 
 
 def main(
@@ -181,7 +179,7 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
     )
 
 
-def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[Cell]) -> pd.DataFrame | None:
+def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[Cell]) -> tuple[MostExposed, ...]:
     """The most exposed records by the strongest attack on the shown cells; the user's own with descriptions and names.
 
     Args:
@@ -190,15 +188,15 @@ def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[C
         spec: the study.
         shown: the scores to use.
     """
-    frames, own = [], {name: _own(dataset) for name, dataset in spec["datasets"].items()}
+    every, own = [], {name: _own(dataset) for name, dataset in spec["datasets"].items()}
     for path, (*cell, identity) in zip(scores, made, strict=True):
         if tuple(cell) in shown:
             found = most_exposed(read_table(path, identity)[0])
-            found, raw = found.assign(**dict(zip(CELL, cell, strict=True))), own[cell[0]]
+            records, raw = found.records, own[cell[0]]
             if raw is not None:
-                found = found.assign(**_described(raw, found["record"].tolist()))
-            frames.append(found)
-    return pd.concat(frames, ignore_index=True) if frames else None
+                records = records.assign(**_described(raw, records["record"].tolist()))
+            every.append(replace(found, records=records, cell=(cell[0], cell[1], cell[2], cell[3])))
+    return tuple(every)
 
 
 def _described(raw: Raw, records: list[int]) -> dict[str, list | None]:

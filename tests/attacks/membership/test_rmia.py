@@ -10,7 +10,7 @@ from dp_leakage.attacks.queries import asked_records
 from dp_leakage.attacks.signals import losses, positions
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.roles import asked_roles
-from dp_leakage.metrics.roc import tpr_at_fpr
+from dp_leakage.metrics.rates import tpr_at
 
 FIXED = {"a": 0.4, "temperature": 1.0}
 OFFLINE, ONLINE = ATTACKS["rmia"].settings | FIXED, ATTACKS["rmia_online"].settings | FIXED
@@ -101,7 +101,7 @@ def test_auto_takes_what_gives_away_most_at_the_rate_that_counts():
                 others = np.arange(8) != k
                 ratio = -losses(margin[k] / temperature) - np.log(rmia.expected(margin[others], inside[others], by))
                 member, told = inside[k], ~inside[others].all(axis=0)  # some reference was trained without it
-                scores.append(tpr_at_fpr(ratio[None, member & told], ratio[None, ~member & told], 0.01).value)
+                scores.append(tpr_at(ratio[None, told], member[told], 0.01).found.value)
             found[by] = np.mean(scores)
     assert found[reach] == max(found.values())
 
