@@ -41,6 +41,13 @@ METRICS = {
 }
 
 
+def write_claims(folder, claims=(), reduced="", epsilon=20):
+    """What the report says; it lists every cell there may be in these tests."""
+    cells = [f"digits/mlp/{defense}" for defense in ("none", "other", "clustered")]
+    share = {"cells": cells, "figures": ["fig", "pictures", "own"], "epsilon": epsilon}
+    (folder / "claims.json").write_text(json.dumps({"claims": [*claims], "reduced": reduced, "share": share}))
+
+
 def write_metrics(cell):
     """Those of a cell that spent an ε."""
     said = {"dataset": cell.parent.parent.name, "model": cell.parent.name, "defense": cell.name, "valid": True}
@@ -64,7 +71,7 @@ def results(tmp_path):
     write_table(cell / "attack" / "yeom.parquet", {"record": members[0], "score": members[0] / 7}, MADE)
     write_arrays(folder / "digits" / "data.npz", {"target_members": members[0]}, MADE)
     (folder / "report.html").write_text(f"<html>{SEED}</html>\n")
-    (folder / "claims.json").write_text('{"claims": [], "reduced": ""}\n')
+    write_claims(folder)
     figure = Figure(figsize=(1, 1))
     figure.add_subplot().plot([0, 1])
     paths = [folder / "figures" / f"fig.{kind}" for kind in ("pdf", "png", "csv")]
@@ -172,7 +179,7 @@ def test_models_whose_claim_is_refuted_stay_and_the_command_says_which_go(result
     said = capsys.readouterr().out
     assert "Parameters of models: digits/mlp/none\n" in said
     assert "Kept back: digits/mlp/other (no differential privacy)\n" in said
-    (results / "claims.json").write_text(json.dumps({"claims": [claim], "reduced": ""}))
+    write_claims(results, [claim])
     assert main([str(results), str(tmp_path / "b")]) == 0
     said = capsys.readouterr().out
     assert "Parameters of models: none\n" in said
@@ -213,7 +220,7 @@ def test_the_readme_of_a_reduced_run_says_that_it_is_one_and_what_it_saw(results
     words = reduced_words("smoke", {"cifar100": "digits"})
     assert "digits" in words
     for folder, said in (("smoke", words), ("whole", "")):
-        (results / "claims.json").write_text(json.dumps({"claims": [], "reduced": said}))
+        write_claims(results, reduced=said)
         share(results, tmp_path / folder)
         assert (words in (tmp_path / folder / "README.md").read_text()) == bool(said)
 
@@ -294,6 +301,35 @@ def test_a_seed_that_is_found_by_trying_is_warned_of(results, tmp_path, capsys, 
     assert said.startswith(f"warning: {found if guessed else searched}")
 
 
+def test_what_is_no_longer_in_the_study_stays(results, tmp_path):
+    """Cells and figures that were taken out of it leave their files in its folder."""
+    removed = results / "digits" / "mlp" / "removed"
+    write_tensors(removed / "target.safetensors", {"0.weight": np.ones((1, 3))}, MADE)
+    write_metrics(removed)
+    paths = [results / "figures" / f"removed.{kind}" for kind in ("pdf", "png", "csv")]
+    write_figure(Figure(figsize=(1, 1)), pd.DataFrame({"x": [1, 2]}), *paths, SECRET)
+    written = share(results, tmp_path / "shared", undefended=True).written
+    assert len(written) == 6
+    assert not [path for path in written if "removed" in str(path)]
+
+
+def test_an_epsilon_above_the_ceiling_needs_a_yes(results, tmp_path):
+    """It counts for the neighbors between which the study's attacks choose, as the proven limits say."""
+    cell = "digits/mlp/none"
+    said = {"repeat": "all", "low": np.nan, "high": np.nan, "dataset": "digits", "model": "mlp", "defense": "none"}
+    numbers = [("epsilon_spent", 19.0, "zero_out"), ("epsilon_spent", 20.5, "add_remove")]
+    rows = [
+        said | {"metric": metric, "value": value, "neighbors": neighbors, "accounted_by": "rdp"}
+        for metric, value, neighbors in [*numbers, ("advantage_proven", 0.99, "add_remove")]
+    ]
+    write_table(results / cell / "metrics.parquet", {key: [row[key] for row in rows] for key in rows[0]}, MADE)
+    (kept,) = share(results, tmp_path / "shared").kept_back
+    assert kept == f"{cell} (ε = 20.500 is above 20, the study's share.epsilon)"
+    assert share(results, tmp_path / "asked_for", undefended=True).kept_back == []
+    write_claims(results, epsilon=21)
+    assert share(results, tmp_path / "higher").kept_back == []
+
+
 def test_figures_of_records_stay(results, tmp_path):
     figure = Figure(figsize=(1, 1))
     for name, drawn, shows in (("pictures", {"ssim": [1.0]}, RECORDS), ("own", {"record": [5], "score": [1.0]}, None)):
@@ -319,6 +355,7 @@ def metadata(made):
     return lambda results: target(results, {"0.weight": np.ones((1, 3))}, made)
 
 
+NONE = "digits/mlp/none"
 REFUSED = {
     "a link to a file": lambda results: (results / "figures" / "p.csv").symlink_to("/etc/passwd"),
     "a link to a folder": lambda results: (results / "digits" / "more").symlink_to("/etc"),
@@ -334,8 +371,8 @@ REFUSED = {
     "settings that are a list": metadata({"settings": [1]}),
     "a mechanism that is a list": metadata({"settings": {"mechanism": [1]}, "parameters": ["0.weight"]}),
     "parameters that are a text": metadata({"settings": {"mechanism": None}, "parameters": "0.weight"}),
-    "metrics of nothing": lambda results: write_table(results / "digits" / "metrics.parquet", {"x": [1]}, MADE),
-    "metrics of bytes": lambda results: (results / "digits" / "metrics.parquet").write_bytes(b"PAR1" * 9),
+    "metrics of nothing": lambda results: write_table(results / NONE / "metrics.parquet", {"x": [1]}, MADE),
+    "metrics of bytes": lambda results: (results / NONE / "metrics.parquet").write_bytes(b"PAR1" * 9),
 }
 
 

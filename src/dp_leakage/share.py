@@ -7,13 +7,14 @@ the model again, to equal bytes. So anyone with the file, the seed and a guess a
 the guess: noise that can be recomputed protects nobody. A small number, such as that of most study files, is found by
 trying; and PyTorch's generator keeps 32 bits of any seed, so a search through all is possible too. A warning says so.
 
-The copy holds what the following list names, and nothing else:
+The copy holds what the following list names of the cells and figures that the report lists, and nothing else. A cell
+that was taken out of the study leaves its files in the folder; they stay there.
 
 - figures that show numbers, not records, without hashes of what they were made from
 - the metrics of each cell
 - README.md, which says what the files are and what the ε of the models covers
-- the parameters of models under attack that were trained with differential privacy of a finite ε, unless an attack
-  refutes that; with --undefended, of all of them
+- the parameters of models under attack that were trained with differential privacy of an ε up to a ceiling (key
+  `share.epsilon` of the study), unless an attack refutes that; with --undefended, of all of them
 
 So no data, member lists, answers about single records, seeds, paths, the attacker's models, or the report. Models that
 exist only as their answers are not among them. Parameters of a model without differential privacy can tell who was a
@@ -26,7 +27,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -40,8 +41,8 @@ from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.data.augment import COPIES
 from dp_leakage.data.outside import grouping, uncovered
 from dp_leakage.figures.files import without_provenance
-from dp_leakage.metrics.rows import MEASURED, completed, qualifiers
-from dp_leakage.metrics.spent import known
+from dp_leakage.metrics.rows import CELL, MEASURED, completed, qualifiers
+from dp_leakage.metrics.spent import known, spent
 from dp_leakage.options.share import parser
 from dp_leakage.provenance.files import read_arrays, read_table, read_tensors, replacing
 from dp_leakage.report.guarantees import rounded_up
@@ -58,6 +59,24 @@ MEANING = """ε is for one record (or person, where the study protects people): 
 together they have spent more than each of them. Their noise is drawn from seeds of 32 bits, which somebody who guesses
 the data can search; a model that is meant for use comes from `make release`."""
 SECRET = re.compile(r"seed|random_state", re.IGNORECASE)  # names of settings that do not go
+
+
+class Listed(NamedTuple):
+    """What the claims beside a report say of what may go.
+
+    Attributes:
+        cells: names of the study's cells, ``DATASET/MODEL/DEFENSE``.
+        figures: names of its figures.
+        refuted: the cells whose ε an attack refutes.
+        ceiling: the largest ε of models that go unasked.
+        reduced: what a reduced run says of itself, "" at full scale.
+    """
+
+    cells: set[str]
+    figures: set[str]
+    refuted: set[str]
+    ceiling: float
+    reduced: str
 
 
 class Copy(NamedTuple):
@@ -95,17 +114,17 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
         raise UserError(f"{shared} is not empty; name a folder that does not exist")
     if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):
         raise UserError(f"{shared} lies in {results}, which is not for sharing; name a folder elsewhere")
-    files, (refuted, reduced) = list(_files(results)), _claimed(results)
+    files, listed = list(_files(results)), _listed(results)
     kept_back, going = [], []
-    for path, content, why in _contents(results, files, refuted, undefended):  # all is checked before any is written
+    for path, content, why in _contents(results, files, listed, undefended):  # all is checked before any is written
         going += [path] if content else []
         kept_back += [] if content else [f"{_cell(results, path)} ({why})"]
     if not going:
         raise UserError(f"{results} holds no figure, metrics or private model to share; run `snakemake STUDY` first")
     written = []
     models = [path for path in going if path.name == MODELS]
-    readme = (results / README, _readme(results, models, kept_back, reduced).encode(), "")
-    for path, content, _ in chain(_contents(results, files, refuted, undefended), [readme]):
+    readme = (results / README, _readme(results, models, kept_back, listed.reduced).encode(), "")
+    for path, content, _ in chain(_contents(results, files, listed, undefended), [readme]):
         if content:
             to = shared / path.relative_to(results)
             with replacing(to) as temporary:
@@ -128,17 +147,17 @@ def _files(results: Path) -> Iterator[Path]:
 
 
 def _contents(
-    results: Path, files: Sequence[Path], refuted: Collection[str], undefended: bool
+    results: Path, files: Sequence[Path], listed: Listed, undefended: bool
 ) -> Iterator[tuple[Path, bytes, str]]:
     """The files that could go, each with what goes of it; nothing of models that stay, and why."""
     for path in files:
-        if path.parent == results / "figures" and path.suffix == ".png":
+        if path.parent == results / "figures" and path.suffix == ".png" and path.stem in listed.figures:
             pdf, csv = path.with_suffix(".pdf"), path.with_suffix(".csv")
             yield from ((file, content, "") for file, content in without_provenance(pdf, path, csv).items())
-        elif path.name == "metrics.parquet":
+        elif path.name == "metrics.parquet" and _cell(results, path) in listed.cells:
             yield path, _metrics(path), ""
-        elif path.name == MODELS:
-            content, why = _parameters(path, _cell(results, path) in refuted)
+        elif path.name == MODELS and _cell(results, path) in listed.cells:
+            content, why = _parameters(path, _cell(results, path) in listed.refuted, listed.ceiling)
             yield path, content if undefended or not why else b"", why or "no parameters"
 
 
@@ -147,21 +166,20 @@ def _cell(results: Path, path: Path) -> str:
     return path.parent.relative_to(results).as_posix()
 
 
-def _claimed(results: Path) -> tuple[set[str], str]:
-    """The cells whose ε an attack refutes, as the report says, and what it says of a reduced run.
-
-    Raises:
-        UserError: its claims cannot be read.
-    """
+def _listed(results: Path) -> Listed:
+    """Reads what the report lists and refutes. UserError if its claims cannot be read."""
     file = results / "claims.json"
     try:
         claims = json.loads(file.read_text(encoding="utf-8"))
-        return {"/".join(cell) for cell in refuted_cells(claims)}, str(claims["reduced"])
+        refuted, share = {"/".join(cell) for cell in refuted_cells(claims)}, claims["share"]
+        return Listed(
+            set(share["cells"]), set(share["figures"]), refuted, float(share["epsilon"]), str(claims["reduced"])
+        )
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{file} cannot be read; run `snakemake STUDY` again, which writes it") from None
 
 
-def _parameters(path: Path, refuted: bool) -> tuple[bytes, str]:
+def _parameters(path: Path, refuted: bool, ceiling: float) -> tuple[bytes, str]:
     """The parameters of models with some of their settings, empty if there are none; and why they go only if asked
     for, "" if they are private.
     """
@@ -176,27 +194,31 @@ def _parameters(path: Path, refuted: bool) -> tuple[bytes, str]:
     if not going:
         return b"", ""
     reason = "no differential privacy" if mechanism is None or mechanism.get("noise", "none") == "none" else ""
-    reason = reason or ("an attack refutes its ε" if refuted else _promises_nothing(path))
+    reason = reason or ("an attack refutes its ε" if refuted else _promises_little(path, ceiling))
     told = _open({key: settings[key] for key in SETTINGS if key in settings})
     return save(going, {"dp_leakage": json.dumps(told, sort_keys=True)}), reason
 
 
-def _promises_nothing(path: Path) -> str:
-    """Why no ε of these models promises anything; "" if one does.
+def _promises_little(path: Path, ceiling: float) -> str:
+    """Why the ε of these models promises too little; "" if it is at most the ceiling.
 
-    None is known under batches that no accountant covers, or without metrics. Each is infinite, for example, where
-    people have many records and noise hides one.
+    It is that of a record (or person) for the neighbors between which the study's attacks choose. None is known under
+    batches that no accountant covers, or without metrics. Each is infinite, for example, where people have many records
+    and noise hides one.
     """
-    epsilons = _spent(path)["epsilon_spent"]
-    return "" if np.isfinite(epsilons).any() else "no finite ε" if len(epsilons) else "no known ε"
+    epsilons = spent(_measured(path))["epsilon_spent"]
+    if epsilons.empty:
+        return "no known ε"
+    if np.isinf(least := epsilons.min()):
+        return "no finite ε"
+    return f"ε = {rounded_up(least)} is above {ceiling:g}, the study's share.epsilon" if least > ceiling else ""
 
 
-def _spent(path: Path) -> pd.DataFrame:
-    """The known ε of the cell that a model's file is of (`known`), no rows if it was not measured."""
+def _measured(path: Path) -> pd.DataFrame:
+    """The metrics of the cell that a model's file is of, over all repeats; no rows if it was not measured."""
     metrics = path.with_name("metrics.parquet")
-    if not is_file(metrics):
-        return pd.DataFrame({"epsilon_spent": [], "spent_neighbors": []})
-    return known(completed(read_table(metrics)[0]))
+    found = read_table(metrics)[0] if is_file(metrics) else pd.DataFrame(columns=list(MEASURED))
+    return completed(found).assign(**dict(zip(CELL, path.parent.parts[-3:], strict=True)))
 
 
 def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str], reduced: str) -> str:
@@ -254,7 +276,7 @@ def _uncovered(results: Path, models: Sequence[Path]) -> Iterator[str]:
 
 def _epsilons(path: Path) -> str:
     """The smallest ε that is proven of a cell's models, for each kind of neighbors."""
-    found = _spent(path).groupby("spent_neighbors")["epsilon_spent"].min()
+    found = known(_measured(path)).groupby("spent_neighbors")["epsilon_spent"].min()
     return "; ".join(f"{rounded_up(value)} ({name})" for name, value in found.items()) or "not known"
 
 

@@ -27,11 +27,13 @@ from dp_leakage.release import statement
 from dp_leakage.release.__main__ import main
 from dp_leakage.release.folder import (
     HASHES,
+    LARGEST,
     MODEL,
     PRIVACY,
     SHEET,
     WEIGHTS,
     WHOLE,
+    as_json,
     released_before,
     working_folder,
     write_release,
@@ -221,6 +223,24 @@ def test_no_list_of_rows_is_in_its_json(plan, made):
 
 
 # ------------------------------------------------------------------ verify
+def test_hashes_that_were_cut_are_no_longer_those_of_a_release(copy):
+    """A byte of white space at the end makes no difference to JSON."""
+    (copy / HASHES).write_bytes((copy / HASHES).read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"hashes\.json is not as a release writes it: it was cut or edited"):
+        verify(copy)
+
+
+def test_a_large_file_is_never_in_memory_as_a_whole(copy, monkeypatch):
+    """One that no model of ours has is refused by its size."""
+    read = []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name))
+    verify(copy)
+    assert read == []
+    os.truncate(copy / WEIGHTS, LARGEST + 1)
+    with pytest.raises(UserError, match=r"weights\.safetensors has 4,294,967,297 bytes; it must have at most"):
+        verify(copy)
+
+
 @pytest.mark.parametrize("name", [*WHOLE, HASHES])
 def test_a_changed_byte_is_found(copy, name):
     content = bytearray((copy / name).read_bytes())
@@ -247,7 +267,7 @@ def restated(folder, change):
     content = json.dumps(told).encode()
     (folder / PRIVACY).write_bytes(content)
     hashes = json.loads((folder / HASHES).read_text())
-    (folder / HASHES).write_text(json.dumps(hashes | {PRIVACY: sha256(content).hexdigest()}))
+    (folder / HASHES).write_bytes(as_json(hashes | {PRIVACY: sha256(content).hexdigest()}))
 
 
 @pytest.mark.parametrize(
@@ -357,7 +377,7 @@ def test_a_damaged_statement_or_list_is_refused_in_one_sentence(copy, name, cont
     (copy / name).write_bytes(content)
     if name == PRIVACY:
         hashes = json.loads((copy / HASHES).read_text())
-        (copy / HASHES).write_text(json.dumps(hashes | {PRIVACY: sha256(content).hexdigest()}))
+        (copy / HASHES).write_bytes(as_json(hashes | {PRIVACY: sha256(content).hexdigest()}))
     assert main(["verify", str(copy)]) == 1
     said = capsys.readouterr().err
     assert said.startswith("error: ")
@@ -418,7 +438,7 @@ def test_a_file_that_is_listed_nowhere_and_is_not_there_is_missed(copy):
     hashes = json.loads((copy / HASHES).read_text())
     del hashes[MODEL]
     (copy / MODEL).unlink()
-    (copy / HASHES).write_text(json.dumps(hashes))
+    (copy / HASHES).write_bytes(as_json(hashes))
     with pytest.raises(UserError, match=r"model.onnx is missing; a release holds"):
         verify(copy)
 

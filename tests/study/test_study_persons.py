@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from loading import visits
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.study.protocol import way_of_person
 from dp_leakage.study.steps import attack_settings
 from dp_leakage.study.steps.attack import attacked
@@ -45,3 +46,15 @@ def test_another_way_asks_the_models_nothing_new(read) -> None:
 def test_an_attack_that_needs_no_reference_learns_from_one_other_repeat(read) -> None:
     study = read({"repeats": 2, "attacks": {"yeom": {"of_person": "learned"}}})
     assert way_of_person(study.spec, "yeom") == "learned"
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"accountant": "naive"}, "accountant naive is printed of single records; valid is zcdp, gdp, rdp"),
+        ({"accountant": "rdp", "sampler": "wor"}, "sampler wor has an ε for one person in place of another"),
+    ],
+)
+def test_what_has_no_epsilon_for_persons_is_refused_while_planning(read, entry, words) -> None:
+    with pytest.raises(UserError, match=words):
+        read({"defenses": [{"defense": "none"}, {"defense": "person", **entry}]})

@@ -13,7 +13,9 @@ def parser() -> Parser:
     options.add_argument("study", type=results_of, help="a study's name, or its folder, such as results/quickstart")
     options.add_argument("to", type=Path, help="the copy: a folder that does not exist yet")
     options.add_argument(
-        "--undefended", action="store_true", help="also the parameters of models without differential privacy"
+        "--undefended",
+        action="store_true",
+        help="also the parameters of models without differential privacy, or with an ε above the study's share.epsilon",
     )
     return options
 

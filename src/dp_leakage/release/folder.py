@@ -7,7 +7,8 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from io import BufferedReader
 from pathlib import Path
 
 from dp_leakage.common.config import Json
@@ -19,7 +20,8 @@ PRIVACY, HASHES, CARD = "privacy.json", "hashes.json", "MODEL_CARD.md"
 WEIGHTS, MODEL, SHEET, SHEET_PDF = "weights.safetensors", "model.onnx", "sheet.html", "sheet.pdf"
 WHOLE = (PRIVACY, CARD, WEIGHTS, MODEL, SHEET, SHEET_PDF)  # what a release holds beside the hashes
 LEFT = re.compile(r"whole|(\..*)?(audit|best|training[0-9]+)\..*")  # names in the folder of an unfinished release
-LARGEST = 2**34  # bytes of a file that is read
+LARGEST = 2**32  # bytes of a file that is hashed; ONNX has at most half of that
+LONGEST = 2**26  # bytes of a text, which is read whole
 
 
 def as_json(value: Json) -> bytes:
@@ -142,12 +144,26 @@ def read_json(path: Path) -> Json:
 
 
 def content_of(path: Path) -> bytes:
-    """Return the bytes of a release's file. UserError if it is none, or too large."""
+    """Return the bytes of a text of a release. UserError if it is no file, or too large."""
+    with _opened(path, LONGEST) as file:
+        return file.read()
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a release's file, read piece by piece. UserError if it is no file, or too large."""
+    with _opened(path, LARGEST) as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _opened(path: Path, most: int) -> Iterator[BufferedReader]:
+    """A file of at most so many bytes. Raises UserError if it is none, is larger or cannot be read."""
     if not is_file(path) or path.is_symlink():
         raise UserError(f"{path} must be a file; the release is not whole")
-    if path.stat().st_size > LARGEST:
-        raise UserError(f"{path} has {path.stat().st_size:,} bytes; it must have at most {LARGEST:,}")
+    if path.stat().st_size > most:
+        raise UserError(f"{path} has {path.stat().st_size:,} bytes; it must have at most {most:,}")
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            yield file
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}; mend that, and run it again") from None

@@ -1,7 +1,6 @@
 """The check of a release, which needs no data: hashes, what the mechanism proves, and the words."""
 
 import os
-from hashlib import sha256
 from pathlib import Path
 
 from dp_leakage import __version__
@@ -19,7 +18,9 @@ from dp_leakage.release.folder import (
     SHEET_PDF,
     WEIGHTS,
     WHOLE,
+    as_json,
     content_of,
+    digest_of,
     read_json,
 )
 from dp_leakage.release.statement import check_statement
@@ -36,6 +37,10 @@ def verify(folder: Path) -> list[str]:
     if not os.path.lexists(folder / HASHES):
         raise UserError(f"{folder} is no release: {HASHES} is missing, which lists every file of one")
     listed = read_json(folder / HASHES)
+    if content_of(folder / HASHES) != as_json(listed):
+        raise UserError(
+            f"{folder / HASHES} is not as a release writes it: it was cut or edited; the release is damaged"
+        )
     try:
         found = sorted(path.name for path in folder.iterdir())
     except OSError as error:
@@ -45,7 +50,7 @@ def verify(folder: Path) -> list[str]:
             raise UserError(f"{folder / name} is missing; {HASHES} lists it")
         if name not in listed:
             raise UserError(f"{folder / name} is not in {HASHES}; a release holds only what is listed there")
-        if sha256(content_of(folder / name)).hexdigest() != listed[name]:
+        if digest_of(folder / name) != listed[name]:
             raise UserError(f"{folder / name} has changed: its SHA-256 is not the one in {HASHES}")
     for name in WHOLE:
         if name not in listed:

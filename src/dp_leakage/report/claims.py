@@ -13,7 +13,7 @@ from dp_leakage.figures.numbers import fraction
 from dp_leakage.figures.style import number
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate
 
-FORMAT = 3  # of claims.json
+FORMAT = 4  # of claims.json
 ANSWER, REFUTED = "answer", "refuted"  # kinds of claims with which a run ends
 
 

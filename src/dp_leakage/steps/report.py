@@ -32,6 +32,7 @@ from dp_leakage.report.exposed import MostExposed, described, most_exposed
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import read_metrics
 
+CEILING = 20  # of the ε of models that `share` copies unasked: e²⁰ is the odds at which a guess is as good as certain
 Cell: TypeAlias = tuple[str, str, str, str]
 
 
@@ -87,7 +88,9 @@ def main(
     shown = singled_out(answers_of(context))
     context = replace(context, exposed=_exposed(scores, settings["scores"], settings["spec"], shown))
     write_page(report, render(context))
-    write_json(claims, as_json(context.study, context.title, context.reduced, told(context)))
+    shared = {"cells": [name for name, _ in settings["cells"]], "figures": list(spec["figures"])}
+    share = shared | {"epsilon": spec.get("share", {}).get("epsilon", CEILING)}
+    write_json(claims, as_json(context.study, context.title, context.reduced, told(context)) | {"share": share})
 
 
 def _trainings(

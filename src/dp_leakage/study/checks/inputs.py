@@ -18,6 +18,7 @@ from dp_leakage.engines import ENGINES, TRAINERS
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings, is_import_path
 from dp_leakage.models.features import kept_layers
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, SPLIT, TIMING, Study
 from dp_leakage.study.checks.complaints import check_known, require
@@ -230,8 +231,19 @@ def check_persons(study: Study) -> None:
         require(mechanism.get("unit") in (None, "example", PERSON), f"{place}; valid is unit example or person")
         words = f"key 'models.{cell.model}.engine' is {cell.training['engine']}; valid for persons is ensemble"
         require(cell.training["engine"] == "ensemble", words)
+        if person:
+            _check_person_unit(mechanism, design_of(study.spec), place)
         complaint = f"{place}, and audits it; valid for an audit, whose canaries are persons, is defense person or none"
         require(not (single and cell.audits), complaint)
+
+
+def _check_person_unit(mechanism: Json, design: str, place: str) -> None:
+    """Refuses accountants whose papers print them of single records, and an ε that is not of what the coins decide."""
+    proving = [name for name, rules in ACCOUNTANTS.items() if rules.claim != "as_printed" and rules.noise == "gaussian"]
+    words = f"accountant {mechanism['accountant']} is printed of single records; valid is {', '.join(proving)}"
+    require(mechanism["accountant"] in ("", *proving), f"{place}; {words}")
+    words = "sampler wor has an ε for one person in place of another, and coins leave persons out"
+    require(design == SPLIT or mechanism["sampler"] != "wor", f"{place}; {words}; valid is poisson or shuffle")
 
 
 def _check_learned(study: Study, dataset: str, attack: str) -> None:
