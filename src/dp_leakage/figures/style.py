@@ -3,11 +3,11 @@
 A series keeps its color, marker and line style in every figure, so that it is found again from one to the next, also
 on a black-and-white print. Colors are of Okabe and Ito's palette, which color-blind readers tell apart.
 
-Lines are matplotlib's own. `seaborn.objects` walks through every combination of the color, marker, dashes and size that
-it is given: a figure of seven series in six panels took .2 s by hand, .9 s with three of them and 3.6 s with all four.
+seaborn sets theme, sizes and palette, and draws (`marks`); what it lacks is here and in `labels`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from io import BytesIO
@@ -144,30 +144,24 @@ NAMES = {
 BLOCK_FILLS = {"row": "left", "layer": "bottom", "sum": "none"}
 BOUNDED = {"clip": "clipped", "normalize": "normalized", "per_layer": "clipped by layer"}
 
+# What is changed in seaborn's theme.
 RC = {
     "font.family": "DejaVu Sans",
-    "font.size": 8.5,
-    "axes.titlesize": 8.5,
     "axes.titleweight": "bold",
-    "axes.labelsize": 8.5,
     "axes.edgecolor": GRAY,
+    "axes.labelcolor": INK,
     "axes.linewidth": 0.7,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
     "grid.color": FAINT,
     "grid.linewidth": 0.6,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "legend.fontsize": 8,
     "legend.frameon": False,
     "lines.linewidth": 1.3,
+    "lines.markersize": 4.5,
+    "text.color": INK,
     "text.parse_math": False,  # what the user's titles and notes hold is text, a $ too
+    "xtick.bottom": True,
+    "ytick.left": True,
     "pdf.fonttype": 42,
     "savefig.dpi": 170,
     "svg.hashsalt": "dp-leakage",
@@ -268,11 +262,15 @@ def styled(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:
     return drawn
 
 
-def rc() -> Any:
-    """Context in which matplotlib's defaults and then ``RC`` hold."""
+@contextmanager
+def rc() -> Iterator[None]:
+    """Context in which seaborn's theme and ``RC`` hold, whatever the user's matplotlibrc says."""
     import matplotlib as mpl
+    import seaborn as sns
 
-    return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **RC})
+    with mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg"}):
+        sns.set_theme("paper", "whitegrid", list(COLORS), font_scale=0.88, rc=RC)
+        yield
 
 
 def encode(figure: "Figure", form: str, keywords: str | None = None, banner: str = "") -> bytes:
