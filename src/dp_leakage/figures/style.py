@@ -141,7 +141,7 @@ NAMES = {
 }
 
 # How markers are filled, so that the same mechanism on other blocks is told apart.
-BLOCK_FILLS = {"row": "left", "layer": "bottom", "sum": "none"}
+BLOCK_FILLS = {"row": "left", "layer": "bottom", "sum": "top"}
 BOUNDED = {"clip": "clipped", "normalize": "normalized", "per_layer": "clipped by layer"}
 
 # What is changed in seaborn's theme.
@@ -160,8 +160,6 @@ RC = {
     "lines.markersize": 4.5,
     "text.color": INK,
     "text.parse_math": False,  # what the user's titles and notes hold is text, a $ too
-    "xtick.bottom": True,
-    "ytick.left": True,
     "pdf.fonttype": 42,
     "savefig.dpi": 170,
     "svg.hashsalt": "dp-leakage",
