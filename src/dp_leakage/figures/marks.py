@@ -51,7 +51,7 @@ def draw_lines(
     rows = rows[np.isfinite(rows[x]) & np.isfinite(rows[y])]
     if rows.empty:  # seaborn would warn that there is nothing to color
         return ax
-    before = len(ax.lines)
+    before, said = len(ax.lines), {"xlabel": ax.get_xlabel(), "ylabel": ax.get_ylabel()}
     semantics = {
         "palette": {name: one.color for name, one in looks.items()},
         "markers": {name: _marker(one) for name, one in looks.items()}
@@ -63,9 +63,10 @@ def draw_lines(
     edges = {"markeredgecolor": "auto", "markerfacecoloralt": "white", "markeredgewidth": 0.9}
     orders = {"hue_order": list(looks), "style_order": list(looks)}
     sns.lineplot(rows, x=x, y=y, ax=ax, **{"hue": by, "style": by} | fixed | edges | orders | semantics | style)
+    ax.set(**said)  # seaborn has written the names of the columns
     drawn = set(rows[by])
-    for line, (name, one) in zip(ax.lines[before:], ((n, o) for n, o in looks.items() if n in drawn), strict=True):
-        line.set_label(name if named else "")
+    for line, one in zip(ax.lines[before:], (looks[name] for name in looks if name in drawn), strict=True):
+        line.set_label(one.label if named else "")
         if one.thin and "linewidth" not in style:
             line.set_linewidth(0.8)
     return ax

@@ -6,7 +6,7 @@ on a black-and-white print. Colors are of Okabe and Ito's palette, which color-b
 seaborn sets theme, sizes and palette, and draws (`marks`); what it lacks is here and in `labels`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -33,6 +33,7 @@ Drawn = TypeVar("Drawn")
 EPSILON_RANGE = (0.01, 1000.0)
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PANEL = (3.5, 2.5)  # inches
+LEAST = 5.2  # inches, of a figure's width
 NOTE_LINES = 2
 STRIP = "strip"  # the id of the words in it
 NOTES = "Comment"  # the PNG's name for the notes that found no room
@@ -312,7 +313,7 @@ def canvas(
     """A figure of rows × columns panels; `finish` adds the room for legend, title and footnotes."""
     from matplotlib.figure import Figure
 
-    size = (max(columns * panel[0], 5.2), rows * panel[1])
+    size = (max(columns * panel[0], LEAST), rows * panel[1])
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)
     return figure, [list(row) for row in axes]
@@ -332,22 +333,30 @@ def panel_grid(
     Returns:
         The figure, and (panel, rows) of each part; of the last line there are only the panels that have a part.
     """
-    across = max(min(len(parts), columns), 1)
-    figure, axes = canvas(ceil(len(parts) / across), across, panel, **shared)
-    flat = [ax for row in axes for ax in row]
-    for ax in flat[len(parts) :]:
-        ax.remove()
-    for ax, (heading, _) in zip(flat, parts, strict=False):
+    import pandas as pd
+    import seaborn as sns
+    from matplotlib import pyplot
+
+    across = min(len(parts), columns)
+    places = pd.DataFrame({"panel": range(len(parts))})
+    width, height = max(panel[0], LEAST / across), panel[1]
+    grid = sns.FacetGrid(places, col="panel", col_wrap=across, height=height, aspect=width / height, **shared)
+    pyplot.close(grid.figure)  # or pyplot would keep it
+    grid.figure.set_layout_engine("constrained")
+    grid.set_titles("")  # those in the middle, which a FacetGrid writes by itself
+    for ax, (heading, _) in zip(grid.axes.flat, parts, strict=True):
         ax.set_title(heading, loc="left")
-    return figure, [(ax, rows) for ax, (_, rows) in zip(flat, parts, strict=False)]
+    return grid.figure, [(ax, rows) for ax, (_, rows) in zip(grid.axes.flat, parts, strict=True)]
 
 
-def told_apart(names: Iterable[str], colors: Sequence[str] = COLORS) -> dict[str, dict[str, Any]]:
-    """How the line of each name is drawn: in the next color, and with other dashes once the colors are used up."""
-    dashes = ("-", (0, (5, 1.5)), (0, (1, 1.2)))
+def told_apart(
+    labels: Mapping[str, str], colors: Sequence[str] = COLORS, markers: Sequence[str] = ("",)
+) -> dict[str, Look]:
+    """A look for each name, with its label: the next color and marker, and other dashes once the colors are used up."""
+    dashes = ((), (5, 1.5), (1, 1.2))
     return {
-        name: {"color": colors[i % len(colors)], "linestyle": dashes[i // len(colors) % len(dashes)]}
-        for i, name in enumerate(names)
+        name: Look(label, colors[i % len(colors)], markers[i % len(markers)], dashes[i // len(colors) % len(dashes)])
+        for i, (name, label) in enumerate(labels.items())
     }
 
 
