@@ -143,8 +143,7 @@ def draw_heat_map(
     before = len(ax.texts)
     sns.heatmap(tiles, annot=texts, ax=ax, vmin=0, **fixed, **heat)
     if styles is not None:
-        there = styles.reindex(columns=tiles.columns).to_numpy()[tiles.notna().to_numpy()]
-        for text, style in zip(ax.texts[before:], there, strict=True):
+        for text, style in zip(ax.texts[before:], styles.to_numpy()[tiles.notna().to_numpy()], strict=True):
             text.set(**style)
     ax.tick_params(length=0, labelsize=7, rotation=0)
     ax.set(xlabel="", ylabel="")

@@ -1,17 +1,16 @@
 """Defenses × attacks: one number per pair, as a colored table."""
 
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from dp_leakage.common.rounding import decimals_up
-from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_cell, panels
+from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, panels
 from dp_leakage.figures.limits import divided, proven_notes, with_proven
 from dp_leakage.figures.marks import draw_heat_map
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
-from dp_leakage.figures.numbers import cell_label, fraction
+from dp_leakage.figures.numbers import cell_labels, fraction
 from dp_leakage.figures.style import ALARM, canvas, finish, name, styled
 
 if TYPE_CHECKING:
@@ -64,33 +63,21 @@ def draw(
 
 
 def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str], darkest: float) -> None:
-    cells = [
-        (cell_label(series, cell.iloc[0]), cell.set_index("attack").reindex(attacks))
-        for series, cell in each_cell(part)
-    ]
-    heads = [name(attack).replace(" ", "\n") for attack in attacks]
+    labels = cell_labels(part)
+    heads = [*(name(attack).replace(" ", "\n") for attack in attacks), LIMIT]
+    cells = part.assign(style=list(map(_style, part.itertuples()))).pivot(index="defense", columns="attack")
 
-    def wide(of_cell: Callable[[pd.DataFrame], Iterable[Any]]) -> pd.DataFrame:
-        return pd.DataFrame([list(of_cell(cell)) for _, cell in cells], [label for label, _ in cells], heads)
+    def wide(column: str) -> pd.DataFrame:
+        frame = cells[column].reindex(index=list(labels), columns=[*attacks, LIMIT])
+        return frame.set_axis(list(labels.values())).set_axis(heads, axis="columns")
 
-    proven = [cell["advantage_proven"].min() for _, cell in cells]
-    tiles = wide(lambda cell: cell["measured"])
-    draw_heat_map(
-        ax,
-        tiles.assign(**dict.fromkeys(heads, np.nan), **{LIMIT: np.nan_to_num(proven)}),
-        tiles.assign(**{LIMIT: ["–" if pd.isna(most) else decimals_up(most, 2) for most in proven]}),
-        cmap="Greys",
-        vmax=3,
-    )
-    draw_heat_map(
-        ax,
-        tiles.assign(**{LIMIT: np.nan}),
-        tiles.map(lambda value: fraction(value, 2)).assign(**{LIMIT: ""}),
-        wide(lambda cell: map(_style, cell.itertuples())),
-        cmap="Blues",
-        vmax=darkest,
-    )
-    ax.axvline(len(heads), color="white", linewidth=4)
+    tiles, proven = wide("measured"), wide("advantage_proven").min(axis=1)
+    limits = pd.DataFrame(np.nan, tiles.index, heads).assign(**{LIMIT: proven.fillna(0)})
+    texts = tiles.map(lambda value: fraction(value, 2))
+    texts[LIMIT] = ["–" if pd.isna(most) else decimals_up(most, 2) for most in proven]
+    draw_heat_map(ax, limits, texts, cmap="Greys", vmax=3)
+    draw_heat_map(ax, tiles, texts, wide("style"), cmap="Blues", vmax=darkest)
+    ax.axvline(len(attacks), color="white", linewidth=4)
 
 
 def _style(row: Any) -> dict[str, str]:
