@@ -52,11 +52,10 @@ def draw_lines(
     if rows.empty:  # seaborn would warn that there is nothing to color
         return ax
     before, said = len(ax.lines), {"xlabel": ax.get_xlabel(), "ylabel": ax.get_ylabel()}
+    marked = all(one.marker for one in looks.values())
     semantics = {
         "palette": {name: one.color for name, one in looks.items()},
-        "markers": {name: _marker(one) for name, one in looks.items()}
-        if all(o.marker for o in looks.values())
-        else False,
+        "markers": marked and {name: _marker(one) for name, one in looks.items()},
         "dashes": {name: one.dashes or "" for name, one in looks.items()},
     }
     fixed = {"estimator": None, "errorbar": None, "legend": False, "zorder": 3}
