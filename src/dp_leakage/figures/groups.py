@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
-from dp_leakage.figures.marks import Looks, draw_bars, draw_points
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_labels
 from dp_leakage.figures.style import COLORS, GRAY, INK, finish, name, panel_grid, sample, styled, told_apart
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from dp_leakage.figures.marks import Looks
 
 FIGURE = {
     "part": "groups",
@@ -86,7 +87,9 @@ def _most(part: pd.DataFrame, most: int) -> pd.DataFrame:
     return part[part["called"].isin(largest.index[:most])]
 
 
-def _panel(ax: "Axes", part: pd.DataFrame, looks: Looks) -> None:
+def _panel(ax: "Axes", part: pd.DataFrame, looks: "Looks") -> None:
+    from dp_leakage.figures.marks import draw_bars, draw_points  # a report imports this module, and draws nothing
+
     groups = order_of_groups(part)
     defenses = [defense for defense in looks if defense in set(part["defense"])]
     offsets = dict(zip(defenses, np.linspace(-0.3, 0.3, len(defenses)) if len(defenses) > 1 else [0.0], strict=True))
