@@ -131,7 +131,7 @@ def test_the_projections_noise_is_across_and_its_lack_a_level_line(projected: pd
     expected = rows[rows["projection"] != "private_pca"]["measured"].round(6)
     assert set(expected) <= levels
     through = [line for line in ax.lines if len(line.get_xdata()) == 3]
-    assert [list(line.get_xdata()) for line in through] == [[1.0, 4.0, 16.0]] * 2
+    np.testing.assert_allclose([line.get_xdata() for line in through], [[1, 4, 16]] * 2, rtol=1e-12)
 
 
 def test_a_ring_marks_the_epoch_of_the_highest_accuracy_on_new_records(histories: pd.DataFrame) -> None:

@@ -1,5 +1,7 @@
 """Names at the ends of lines: all are there, apart, readable, and none is in the legend too."""
 
+from collections.abc import Sequence
+from colorsys import rgb_to_hls
 from itertools import pairwise
 
 import numpy as np
@@ -7,21 +9,23 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from scipy.optimize import minimize
 
-from dp_leakage.figures.curves import draw_line
-from dp_leakage.figures.labels import CONTRAST, apart, name_lines, named_beside, readable
+from dp_leakage.figures.labels import apart, name_lines, named_beside, readable
+from dp_leakage.figures.marks import draw_measured
 from dp_leakage.figures.style import COLORS, LOOKS, SPARE_COLORS, Look, canvas, finish, sample, styled
 
 PLACES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(np.array)
 
 
-def lines_of(heights: list[float]) -> pd.DataFrame:
+def draw_lines_of(ax: Axes, styles: Sequence[Look], height: float) -> None:
     """Lines from (1, 0.5) to (10, height)."""
-    ends = pd.DataFrame({"x": 10.0, "measured": heights})
-    rows = pd.concat([ends.assign(x=1.0, measured=0.5), ends])
-    return rows.assign(low=rows["measured"], high=rows["measured"], published=np.nan)
+    ends = pd.DataFrame({"x": 10.0, "measured": height, "series": [style.label for style in styles]})
+    rows = pd.concat([ends.assign(x=1.0, measured=0.5), ends], ignore_index=True)
+    rows = rows.assign(low=rows["measured"], high=rows["measured"], published=np.nan)
+    draw_measured(ax, rows, "x", {style.label: style for style in styles}, rows["x"] > 0)
 
 
 @given(PLACES, st.floats(0.01, 1 / 12))
@@ -43,14 +47,14 @@ def test_no_name_is_moved_further_than_needed(places) -> None:
 
 
 @pytest.mark.parametrize("color", [*COLORS, *SPARE_COLORS, *sorted({known.color for known in LOOKS.values()})])
-def test_names_are_read_on_white_and_dark_colors_stay(color) -> None:
+def test_names_are_read_on_white_in_the_hue_of_their_line(color) -> None:
     def contrast(rgb) -> float:
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
         return 1.05 / (0.05 + sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
 
-    assert contrast(readable(color)) >= CONTRAST
-    if contrast(to_rgb(color)) >= CONTRAST:
-        assert readable(color) == to_rgb(color)
+    assert contrast(readable(color)) >= 4.5
+    hue, lightness, _ = rgb_to_hls(*to_rgb(color))
+    assert rgb_to_hls(*readable(color))[:2] == pytest.approx((hue, min(lightness, 0.25)))
 
 
 @pytest.mark.parametrize("count", [1, 9, 30])
@@ -59,8 +63,7 @@ def test_each_line_is_named_once_and_many_make_the_figure_higher(count) -> None:
     styles = [Look(f"number {i}" + " of a long name" * (i == 0) * 4, "#0072b2", "o") for i in range(count)]
     figure, axes = canvas(1, 2)
     for ax in axes[0]:
-        for style, (_, line) in zip(styles, lines_of([0.5] * count).groupby(level=0), strict=True):
-            draw_line(ax, line, line["x"] > 0, style)
+        draw_lines_of(ax, styles, 0.5)
     height = figure.get_size_inches()[1]
     finish(figure, [sample(style) for style in styles])
     assert not figure.legends
@@ -80,8 +83,7 @@ def test_what_no_last_panel_has_is_named_beside_the_last_panel_that_has_it() -> 
     here, there, both = (LOOKS["gaussian", accountant] for accountant in ("rdp", "zcdp", "pld"))
     figure, ((left, right), (lower, spare)) = canvas(2, 2)
     for ax, styles in ((left, (there, both)), (right, (here, both)), (lower, (there,))):
-        for style in styles:
-            draw_line(ax, lines_of([0.2]), np.array([True, True]), style)
+        draw_lines_of(ax, styles, 0.2)
     spare.remove()
     beside = [(ax, set(lines)) for ax, lines in named_beside(figure)]
     assert beside == [(right, {here.label, both.label}), (lower, {there.label})]

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import each_series, is_private, metric_words, panels
+from dp_leakage.figures.frames import each_series, is_private, metric_words, panels, series_of
+from dp_leakage.figures.marks import draw_measured, draw_points, looks_of, with_series
 from dp_leakage.figures.style import (
     EPSILON_RANGE,
     GRAY,
     INK,
-    Look,
-    Series,
     finish,
     label_edges,
     log_axis,
@@ -67,20 +66,22 @@ def draw_series(
     figure, grid = panel_grid(parts, across, sharey=sharey)
     infinite = _infinite(rows, x)
     backdrop: list[Artist] = []
+    looks = looks_of(rows)
     for ax, part in grid:
         beyond, step = log_axis(ax, "x", rows.loc[is_private(rows), x], span=span, infinite=infinite)
         ax.set_ylim(*_limits(rows if sharey else part, y_max))
         ax.axhline(0, color=GRAY, linewidth=0.7)
         if behind is not None:
             backdrop = behind(ax, part)
-        lines = list(each_series(part))
-        aside = [series for series, line in lines if not _finite(line, x).all()]
-        for series, line in lines:
-            # Side by side beyond the axis, or they would hide each other.
-            place = beyond * step ** (aside.index(series) - (len(aside) - 1) / 2) if series in aside else beyond
-            draw_line(ax, line.assign(x=line[x].where(_finite(line, x), place)), _finite(line, x), look(series))
+        part, finite = with_series(part), _finite(part, x)
+        # Side by side beyond the axis, or they would hide each other.
+        aside = [label for label in looks if label in set(part.loc[~finite, "series"])]
+        places = {label: beyond * step ** (place - (len(aside) - 1) / 2) for place, label in enumerate(aside)}
+        part = part.assign(at=part[x].where(finite, part["series"].map(places)))
+        draw_measured(ax, part, "at", looks, finite)
         if y_max is not None:
-            _above(ax, part.assign(x=part[x].where(_finite(part, x), beyond)), y_max)
+            above = part[part["measured"] > y_max].assign(edge=y_max)
+            draw_points(ax, above, "at", "edge", looks, markers=False, style=None, marker="^", clip_on=False, zorder=5)
     words = [metric_words(part["metric"].iloc[0]) for _, part in grid]
     label_edges([ax for ax, _ in grid], across, x_label, words)
     guess, beyond_axis = draw_guessing(grid)
@@ -114,38 +115,6 @@ def draw_guessing(
     ends = " to ".join(dict.fromkeys(f"{end:.3g}" for end in (min(beyond), max(beyond)))) if beyond else ""
     notes = [f"Beyond the axis: guessing the most frequent class, at {ends}."] if beyond else []
     return [Line2D([], [], label="guessing the most frequent class", **style)] if inside else [], notes
-
-
-def draw_line(ax: "Axes", line: pd.DataFrame, joined: pd.Series, style: Look) -> None:
-    """One series: line and band through the points that are joined, bars on the others, prints as hollow markers.
-
-    Args:
-        ax: the panel.
-        line: rows of one series with a column ``x``.
-        joined: which rows.
-        style: the series' look.
-    """
-    through, single = line[joined].sort_values("x", kind="stable"), line[~joined]
-    if len(through) == 1:
-        through, single = through.iloc[:0], line
-    if len(through):
-        ax.plot(through["x"], through["measured"], zorder=3, label=style.label, **style.line)
-        ax.fill_between(through["x"], through["low"], through["high"], color=style.color, alpha=0.16, linewidth=0)
-    bar = {"color": style.color, "linestyle": "none", "capsize": 2, "elinewidth": 1, "capthick": 1, "zorder": 3}
-    for place, row in enumerate(single.itertuples()):
-        reach = [[row.measured - row.low], [row.high - row.measured]]
-        label = None if len(through) or place else style.label  # a line is named once
-        ax.errorbar([row.x], [row.measured], yerr=reach, label=label, **bar, **style.mark)
-    printed = line[line["published"].notna()]
-    hollow = {**style.mark, "markersize": 7.5, "markerfacecolor": "none", "color": style.color}
-    ax.plot(printed["x"], printed["published"], linestyle="none", zorder=4, **hollow)
-
-
-def _above(ax: "Axes", part: pd.DataFrame, y_max: float) -> None:
-    """Marks at the end of the axis what lies above it."""
-    for series, line in each_series(part[part["measured"] > y_max]):
-        edge = np.full(len(line), y_max)
-        ax.plot(line["x"], edge, "^", color=look(series).color, markersize=5, clip_on=False, zorder=5)
 
 
 def _above_note(rows: pd.DataFrame, y_max: float | None) -> list[str]:
@@ -193,15 +162,12 @@ def legend(rows: pd.DataFrame) -> "list[Artist]":
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    all_series = sorted({series for series, _ in each_series(rows)}, key=order)
-    entries: list[Artist] = [_entry(series) for series in all_series]
+    joined = set(series_of(rows[is_private(rows)]))
+    every = sorted(set(series_of(rows)), key=order)
+    entries: list[Artist] = [sample(look(one), **{} if one in joined else {"linestyle": "none"}) for one in every]
     if (rows["high"] > rows["low"]).any():
         entries.append(Patch(facecolor=GRAY, alpha=0.3, label="95 % interval"))
     if rows["published"].notna().any():
         hollow = {"marker": "o", "markersize": 7.5, "markerfacecolor": "none", "linestyle": "none"}
         entries.append(Line2D([], [], color=INK, label="printed in the paper", **hollow))
     return entries
-
-
-def _entry(series: Series) -> "Artist":
-    return sample(look(series)) if series.accountant else sample(look(series), linestyle="none")

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, metric_rows, panels
+from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import COLORS, GRAY, INK, finish, name, panel_grid, styled, told_apart
+from dp_leakage.figures.numbers import cell_labels
+from dp_leakage.figures.style import COLORS, GRAY, INK, finish, name, panel_grid, sample, styled, told_apart
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from dp_leakage.figures.marks import Looks
 
 FIGURE = {
     "part": "groups",
@@ -47,22 +50,14 @@ def draw(
     Raises:
         UserError: nothing was measured by group, or not by this attack.
     """
-    from matplotlib.lines import Line2D
-
     rows = group_rows(chosen(metrics, settings), "group_advantage", settings)
-    defenses = list(dict.fromkeys(rows["defense"]))
-    styles = {
-        defense: {"color": how["color"], "marker": MARKERS[place % len(MARKERS)]}
-        for place, (defense, how) in enumerate(told_apart(defenses, (INK, *COLORS)).items())
-    }
+    looks = told_apart(cell_labels(rows), (INK, *COLORS), MARKERS)
     parts = panels(rows)
     lines = max(part["called"].nunique() for _, part in parts)
     figure, grid = panel_grid(parts, 2, (3.6, 0.7 + 0.22 * lines), sharey=False)
-    labels: dict[str, str] = {}
     for ax, part in grid:
-        _panel(ax, part, styles)
-        labels |= {cell["defense"].iloc[0]: cell_label(series, cell.iloc[0]) for series, cell in each_cell(part)}
-    legend = [Line2D([], [], linestyle="", label=labels[one], **styles[one]) for one in defenses]
+        _panel(ax, part, looks)
+    legend: list[Artist] = [sample(one, linestyle="none") for one in looks.values()]
     notes = [f"Attack: {name(rows['attack'].iloc[0])}.", *own_notes(settings)]
     return finish(figure, legend, notes, settings.get("title")), rows.drop(columns="called")
 
@@ -92,18 +87,15 @@ def _most(part: pd.DataFrame, most: int) -> pd.DataFrame:
     return part[part["called"].isin(largest.index[:most])]
 
 
-def _panel(ax: "Axes", part: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:
+def _panel(ax: "Axes", part: pd.DataFrame, looks: "Looks") -> None:
+    from dp_leakage.figures.marks import draw_bars, draw_points  # a report imports this module, and draws nothing
+
     groups = order_of_groups(part)
-    cells = [(cell["defense"].iloc[0], cell.set_index("called")) for _, cell in each_cell(part)]
-    offsets = np.linspace(-0.3, 0.3, len(cells)) if len(cells) > 1 else [0.0]
-    for offset, (defense, cell) in zip(offsets, cells, strict=True):
-        there = [place for place, group in enumerate(groups) if group in cell.index]
-        own = cell.loc[[groups[place] for place in there]]
-        reach = [own["measured"] - own["low"], own["high"] - own["measured"]]
-        ax.errorbar(
-            own["measured"], np.array(there) + offset, xerr=reach, linestyle="", markersize=4, linewidth=0.9,
-            **styles[defense],
-        )  # fmt: skip
+    defenses = [defense for defense in looks if defense in set(part["defense"])]
+    offsets = dict(zip(defenses, np.linspace(-0.3, 0.3, len(defenses)) if len(defenses) > 1 else [0.0], strict=True))
+    part = part.assign(at=part["called"].map(groups.index) + part["defense"].map(offsets))
+    draw_bars(ax, part, "measured", "at", looks, "defense", upward=(), across=("low", "high"))
+    draw_points(ax, part, "measured", "at", looks, "defense")
     ax.axvline(0, color=GRAY, linewidth=0.8, zorder=0)
     ax.set_yticks(range(len(groups)), groups)
     ax.set_ylim(len(groups) - 0.5, -0.5)

@@ -6,11 +6,13 @@ import pandas as pd
 
 from dp_leakage.figures.curves import draw_guessing
 from dp_leakage.figures.frames import chosen, is_private
+from dp_leakage.figures.marks import Looks, draw_bars, draw_lines, draw_points
 from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
-from dp_leakage.figures.pareto import bars_both_ways, drawn_points, label_axes, label_budgets
-from dp_leakage.figures.style import COLORS, GRAY, INK, finish, name, panel_grid, styled
+from dp_leakage.figures.pareto import drawn_points, label_axes, label_budgets
+from dp_leakage.figures.style import COLORS, GRAY, INK, finish, name, panel_grid, sample, styled, told_apart
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -21,8 +23,8 @@ FIGURE = {
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
-# A mark with each color, for more models than there are colors.
-LOOKS = list(zip((*COLORS[:6], INK, *COLORS[6:]), "os^DvPXph<", strict=True))
+COLORED = (*COLORS[:6], INK, *COLORS[6:])
+MARKERS = "os^DvPXph<"  # one with each color
 
 
 @styled
@@ -38,19 +40,14 @@ def draw(
 
     frame = chosen(metrics, settings)
     rows, meaning = drawn_points(frame, settings["attack"], published, ["best"])
-    models = list(dict.fromkeys(frame["model"]))
-    looks = {model: LOOKS[place % len(LOOKS)] for place, model in enumerate(models)}
+    looks = told_apart({model: name(model) for model in frame["model"]}, COLORED, MARKERS)
     parts = [(name(str(dataset)), part) for dataset, part in rows.groupby("dataset", sort=False)]
     figure, grid = panel_grid(parts, 2, (5.2, 4.2), sharex=False, sharey=False)
     for ax, part in grid:
         ax.axhline(0, color=GRAY, linewidth=0.7)
-        for model in models:
-            _model(ax, part[part["model"] == model], *looks[model])
+        _panel(ax, part, looks)
         label_axes(ax, settings["attack"])
-    entries = [
-        Line2D([], [], color=color, marker=mark, linestyle="none", label=name(model))
-        for model, (color, mark) in looks.items()
-    ]
+    entries: list[Artist] = [sample(one, linestyle="none") for one in looks.values()]
     entries += [
         Line2D([], [], color=GRAY, marker="o", markerfacecolor="white", linestyle="none", label="undefended"),
         Line2D([], [], color=GRAY, marker="o", label="private, with the ε that it spent"),
@@ -67,15 +64,14 @@ def draw(
     finish(figure, [*entries, *guess], notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, part in grid:
-        label_budgets(ax, part, {row: looks[model][0] for row, model in part["model"].items()})
+        label_budgets(ax, part, looks, "model")
     return figure, rows
 
 
-def _model(ax: "Axes", part: pd.DataFrame, color: str, mark: str) -> None:
+def _panel(ax: "Axes", part: pd.DataFrame, looks: Looks) -> None:
     part = part.sort_values(["epsilon", "epsilon_spent"], na_position="last")
-    bars_both_ways(ax, part, color, alpha=0.4)
-    ax.plot(part["test_accuracy"], part["measured"], color=color, linewidth=0.9, alpha=0.6, zorder=2)
-    for private in (False, True):
-        own = part[is_private(part) == private]
-        face = color if private else "white"
-        ax.plot(own["test_accuracy"], own["measured"], mark, color=color, markerfacecolor=face, markersize=6, zorder=3)
+    to_draw = ("test_accuracy", "measured", looks, "model")
+    draw_bars(ax, part, *to_draw, across=("accuracy_low", "accuracy_high"), elinewidth=0.6, alpha=0.4)
+    draw_lines(ax, part, *to_draw, sort=False, markers=False, linewidth=0.9, alpha=0.6, zorder=2)
+    draw_points(ax, part[is_private(part)], *to_draw, markersize=6)
+    draw_points(ax, part[~is_private(part)], *to_draw, markersize=6, markerfacecolor="white")

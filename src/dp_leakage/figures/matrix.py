@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.rounding import decimals_up
-from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_cell, panels
+from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, panels
 from dp_leakage.figures.limits import divided, proven_notes, with_proven
+from dp_leakage.figures.marks import draw_heat_map
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
-from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import ALARM, GRAY, INK, canvas, finish, name, styled
+from dp_leakage.figures.numbers import cell_labels, fraction
+from dp_leakage.figures.style import ALARM, canvas, finish, name, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +28,6 @@ FIGURE = {
 
 ROW, COLUMN = 0.17, 0.68  # inches
 LIMIT = "no attack\nabove"
-SHADES = {"cmap": "Blues", "vmin": 0, "vmax": 1, "edgecolors": "white", "linewidth": 0.5}
-MIDDLE = {"ha": "center", "va": "center", "fontsize": 6.5}
 
 
 @styled
@@ -55,34 +54,32 @@ def draw(
     longest = max(part["defense"].nunique() for _, part in parts)
     panel = (2.4 + COLUMN * (len(attacks) + 1), 0.7 + ROW * longest)
     figure, axes = canvas(len(parts), 1, panel=panel, sharex=False, sharey=False)
+    darkest = next(end for end in (0.25, 0.5, 1.0) if not rows["measured"].max() > end)
     for (ax,), (heading, part) in zip(axes, parts, strict=True):
-        _panel(ax, part, attacks)
+        _panel(ax, part, attacks, darkest)
         ax.set_title(heading, loc="left", pad=4)
     notes = [*threshold_notes(rows), *proven_notes(proven, "Last column"), *accounting_notes(frame, settings)]
     return finish(figure, [], notes, settings.get("title")), rows
 
 
-def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str]) -> None:
-    cells = [(cell_label(series, cell.iloc[0]), cell) for series, cell in each_cell(part)]
-    tiles = np.array([cell.set_index("attack")["measured"].reindex(attacks) for _, cell in cells])
-    ax.pcolormesh(tiles, **SHADES)
-    for line, (_, cell) in enumerate(cells):
-        for row in cell.itertuples():
-            text = f"{row.measured + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
-            weight = "bold" if row.low > 0 else "normal"
-            color = ALARM if row.crosses else "white" if row.measured > 0.6 else INK
-            ax.text(attacks.index(row.attack) + 0.5, line + 0.5, text, **MIDDLE, fontweight=weight, color=color)
-        ax.text(len(attacks) + 0.5, line + 0.5, _limit(cell["advantage_proven"]), **MIDDLE)
-    ax.axvline(len(attacks), color=GRAY, linewidth=0.8)
-    ax.set(xlim=(0, len(attacks) + 1), ylim=(len(cells), 0))
+def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str], darkest: float) -> None:
+    labels = cell_labels(part)
     heads = [*(name(attack).replace(" ", "\n") for attack in attacks), LIMIT]
-    ax.set_xticks(np.arange(len(heads)) + 0.5, heads, fontsize=7)
-    ax.set_yticks(np.arange(len(cells)) + 0.5, [label for label, _ in cells], fontsize=7)
-    ax.tick_params(length=0)
-    ax.grid(False)
+    cells = part.assign(style=list(map(_style, part.itertuples()))).pivot(index="defense", columns="attack")
+
+    def wide(column: str) -> pd.DataFrame:
+        frame = cells[column].reindex(index=list(labels), columns=[*attacks, LIMIT])
+        return frame.set_axis(list(labels.values())).set_axis(heads, axis="columns")
+
+    tiles, proven = wide("measured"), wide("advantage_proven").min(axis=1)
+    limits = pd.DataFrame(np.nan, tiles.index, heads).assign(**{LIMIT: proven.fillna(0)})
+    texts = tiles.map(lambda value: fraction(value, 2))
+    texts[LIMIT] = ["–" if pd.isna(most) else decimals_up(most, 2) for most in proven]
+    draw_heat_map(ax, limits, texts, cmap="Greys", vmax=3)
+    draw_heat_map(ax, tiles, texts, wide("style"), cmap="Blues", vmax=darkest)
+    ax.axvline(len(attacks), color="white", linewidth=4)
 
 
-def _limit(proven: pd.Series) -> str:
-    """The proven advantage of a cell's rows, rounded up; a dash where there is none."""
-    most = proven.min()
-    return "–" if pd.isna(most) else decimals_up(most, 2)
+def _style(row: Any) -> dict[str, str]:
+    sure = {"weight": "bold"} if row.low > 0 else {}
+    return sure | {"color": ALARM} if row.low > row.advantage_proven else sure

@@ -14,13 +14,13 @@ from dp_leakage.figures.frames import (
     chosen,
     claims_epsilon,
     drawn_numbers,
-    each_series,
     is_private,
     listed,
     metric_rows,
     rate_rows,
 )
 from dp_leakage.figures.limits import divided, proven_notes, with_proven
+from dp_leakage.figures.marks import draw_lines, draw_points, looks_of, with_series
 from dp_leakage.figures.notes import (
     accounting_notes,
     claimed_neighbors,
@@ -31,7 +31,7 @@ from dp_leakage.figures.notes import (
     spent_notes,
     threshold_notes,
 )
-from dp_leakage.figures.style import EPSILON_RANGE, INK, look, name, styled
+from dp_leakage.figures.style import EPSILON_RANGE, INK, name, styled
 from dp_leakage.metrics.spent import known, spent_alike
 
 if TYPE_CHECKING:
@@ -323,9 +323,10 @@ def _limits(ax: "Axes", part: pd.DataFrame, x: str, limit: str) -> "list[Artist]
     """What is proven of each series, as far as it is below 1; returns the legend's entry."""
     from matplotlib.lines import Line2D
 
-    private = part[is_private(part) & (part[limit] < 1) & np.isfinite(part[x])]
-    for series, line in each_series(private):
-        line = line.sort_values(x, kind="stable")
-        marks = {"marker": "_", "markersize": 6} if len(line) == 1 else {}
-        ax.plot(line[x], line[limit].cummax(), color=look(series).color, **marks, **LIMIT)
+    private = with_series(part[is_private(part) & (part[limit] < 1) & np.isfinite(part[x])]).sort_values(x)
+    private = private.assign(most=private.groupby("series")[limit].cummax())
+    looks = looks_of(private)
+    draw_lines(ax, private, x, "most", looks, style=None, markers=False, dashes=False, **LIMIT)
+    alone = private[private.groupby("series")["most"].transform("size") == 1]  # of which no line is seen
+    draw_points(ax, alone, x, "most", looks, style=None, markers=False, marker="_", markersize=6)
     return [Line2D([], [], color=INK, label="no attack can be above, proven", **LIMIT)] if len(private) else []

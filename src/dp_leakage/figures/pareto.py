@@ -2,14 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
+from matplotlib.patheffects import withStroke
+from matplotlib.transforms import Bbox
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_guessing, legend
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, is_private, metric_rows, panels, reached
+from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_rows, panels, reached
+from dp_leakage.figures.marks import Looks, draw_bars, draw_lines, draw_points, looks_of, with_series
 from dp_leakage.figures.notes import labels_of, remarks, spent_notes
-from dp_leakage.figures.style import GRAY, at_most, finish, look, name, panel_grid, styled
+from dp_leakage.figures.style import GRAY, at_most, finish, name, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import spent_alike
@@ -49,8 +51,9 @@ def draw(
     parts = panels(rows)
     alike = rows["dataset"].nunique() == 1  # models of the same records are compared at a glance
     figure, grid = panel_grid(parts, 2, (3.7, 3.3), sharex=alike, sharey=alike)
+    looks = looks_of(rows)
     for place, (ax, part) in enumerate(grid):
-        _panel(ax, part)
+        _panel(ax, part, looks)
         label_axes(ax, settings["attack"], upward=not alike or place % 2 == 0)
         ax.tick_params(labelbottom=True)
     entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]
@@ -71,8 +74,7 @@ def draw(
     finish(figure, [*entries, *guess], notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, part in grid:
-        colors = {row: look(series).color for series, line in each_series(part) for row in line.index}
-        label_budgets(ax, part, colors)
+        label_budgets(ax, with_series(part), looks)
     return figure, rows
 
 
@@ -144,81 +146,48 @@ def undominated(use: pd.Series, leak: pd.Series) -> pd.Series:
     return pd.Series(~beaten, index=use.index)
 
 
-def _panel(ax: "Axes", part: pd.DataFrame) -> None:
+def _panel(ax: "Axes", part: pd.DataFrame, looks: Looks) -> None:
     ax.axhline(0, color=GRAY, linewidth=0.7)
     front = part[part["best"]].sort_values(["test_accuracy", "measured"])
     ax.plot(front["test_accuracy"], front["measured"], zorder=1, **FRONT)
-    for series, line in each_series(part):
-        style = look(series)
-        x, y = line["test_accuracy"], line["measured"]
-        bars_both_ways(ax, line, style.color, alpha=0.45)
-        if len(line) > 1:
-            ax.plot(x, y, zorder=2, color=style.color, linestyle=style.line["linestyle"], linewidth=0.9, alpha=0.7)
-        for beaten, alpha in ((True, PALE), (False, 1.0)):
-            shown = line["surely_beaten"] == beaten
-            ax.plot(x[shown], y[shown], zorder=3, color=style.color, linestyle="none", alpha=alpha, **style.mark)
+    part, axes = with_series(part), ("test_accuracy", "measured")
+    draw_bars(ax, part, *axes, looks, across=("accuracy_low", "accuracy_high"), elinewidth=0.6, alpha=0.45)
+    draw_lines(ax, part, *axes, looks, sort=False, markers=False, linewidth=0.9, alpha=0.7, zorder=2)
+    for beaten, alpha in ((True, PALE), (False, 1.0)):
+        draw_points(ax, part[part["surely_beaten"] == beaten], *axes, looks, alpha=alpha)
 
 
-def bars_both_ways(ax: "Axes", part: pd.DataFrame, color: str, alpha: float) -> None:
-    """The intervals of `points` in accuracy and in leakage, pale beside the marks."""
-    x, y = part["test_accuracy"], part["measured"]
-    across = np.clip([x - part["accuracy_low"], part["accuracy_high"] - x], 0, None)
-    upward = np.clip([y - part["low"], part["high"] - y], 0, None)
-    ax.errorbar(x, y, xerr=across, yerr=upward, fmt="none", ecolor=color, elinewidth=0.6, alpha=alpha, zorder=2)
-
-
-def label_budgets(ax: "Axes", part: pd.DataFrame, colors: dict[Any, str]) -> None:
+def label_budgets(ax: "Axes", part: pd.DataFrame, looks: Looks, by: str = "series") -> None:
     """Writes the ε spent beside the points, the best first, wherever there is room; the rest stay in the csv.
 
     Args:
         ax: with the points in their final places.
         part: of `points`.
-        colors: of its rows, by their index.
+        looks: of all names in the column ``by``.
+        by: the column of what is drawn alike.
     """
-    from matplotlib.patheffects import withStroke
-
-    halo = withStroke(linewidth=2, foreground="white")
-    to_pixels = ax.transData.transform
     scale = ax.figure.dpi / 72
-    private = part[part["epsilon_spent"].notna()]
-    taken = [_box(x, y, 6 * scale, 6 * scale) for x, y in to_pixels(part[["test_accuracy", "measured"]].to_numpy())]
+    places = ["test_accuracy", "measured"]
+    points = ax.transData.transform(part[places].to_numpy(dtype=float))
+    taken = [_box(x, y, 6 * scale, 6 * scale) for x, y in points]
+    style = {"ha": "center", "va": "center", "fontsize": 7, "zorder": 5, "textcoords": "offset points"}
+    halo = [withStroke(linewidth=2, foreground="white")]
     frame = ax.get_window_extent()
-    for row in private.sort_values("best", ascending=False, kind="stable").itertuples():
-        text = at_most(row.epsilon_spent)
-        width, height = (4.6 * len(text) + 2) * scale, 8 * scale
-        x, y = to_pixels((row.test_accuracy, row.measured))
+    for row in part[part["epsilon_spent"].notna()].sort_values("best", ascending=False, kind="stable").itertuples():
+        text, point = at_most(row.epsilon_spent), (row.test_accuracy, row.measured)
+        width = 4.6 * len(text) + 2
+        x, y = ax.transData.transform(point)
         for right, up in ((1, 0.6), (-1, 0.6), (1, -0.6), (-1, -0.6), (0, 1.2), (0, -1.2)):
-            shift = (right * (5 * scale + width / 2), up * 9 * scale)
-            box = _box(x + shift[0], y + shift[1], width, height)
-            if (
-                not any(_overlap(box, other) for other in taken)
-                and frame.x0 < box[0]
-                and box[2] < frame.x1
-                and frame.y0 < box[1]
-                and box[3] < frame.y1
-            ):
-                beside = {
-                    "xytext": (shift[0] / scale, shift[1] / scale),
-                    "textcoords": "offset points",
-                    "ha": "center",
-                    "va": "center",
-                }
-                ax.annotate(
-                    text,
-                    (row.test_accuracy, row.measured),
-                    fontsize=7,
-                    color=colors[row.Index],
-                    zorder=5,
-                    path_effects=[halo],
-                    **beside,
-                ).set_in_layout(False)
+            shift = (right * (5 + width / 2), up * 9)
+            box = _box(x + shift[0] * scale, y + shift[1] * scale, width * scale, 8 * scale)
+            if not box.count_overlaps(taken) and frame.contains(*box.min) and frame.contains(*box.max):
+                beside = ax.annotate(
+                    text, point, shift, color=looks[getattr(row, by)].color, path_effects=halo, **style
+                )
+                beside.set_in_layout(False)
                 taken.append(box)
                 break
 
 
-def _box(x: float, y: float, width: float, height: float) -> tuple[float, float, float, float]:
-    return x - width / 2, y - height / 2, x + width / 2, y + height / 2
-
-
-def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+def _box(x: float, y: float, width: float, height: float) -> Bbox:
+    return Bbox.from_bounds(x - width / 2, y - height / 2, width, height)

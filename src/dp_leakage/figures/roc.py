@@ -7,9 +7,10 @@ import pandas as pd
 
 from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_scores
 from dp_leakage.figures.limits import Limits, divided, proven_notes, proven_tprs
+from dp_leakage.figures.marks import draw_bars, draw_lines
 from dp_leakage.figures.notes import not_measured_notes, own_notes
 from dp_leakage.figures.numbers import cell_labels
-from dp_leakage.figures.style import ALARM, GRAY, INK, finish, log_axis, name, panel_grid, styled, told_apart
+from dp_leakage.figures.style import ALARM, GRAY, INK, finish, log_axis, name, panel_grid, sample, styled, told_apart
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rates import lowest, tpr_at
 from dp_leakage.metrics.rows import CELL
@@ -79,7 +80,7 @@ def draw(
     labeled = rows.assign(setting=rows["defense"].map(cell_labels(rows)))
     by = ("dataset", "model", "defense")
     figure, grid = panel_grid(panels(labeled, by, named=("dataset", "model", "setting")), 2, (3.4, 3.1))
-    styles = told_apart(attacks)
+    looks = told_apart({attack: name(attack) for attack in attacks})
     begins = rows[rows["measured"].notna()].groupby([*CELL, "attack"])["fpr"].min()
     least, common = (float(begins.min()), float(begins.max())) if len(begins) else (float(rows["fpr"].min()), 1.0)
     fine = np.geomspace(least, 1, 400)
@@ -93,18 +94,16 @@ def draw(
             # In steps to the next rate: the limit rises, and a chord of a concave curve would lie below it.
             ax.plot(fine, limit, color=INK, linewidth=1.6, zorder=4, drawstyle="steps-pre")
             ax.fill_between(fine, limit, 1, color=INK, alpha=0.07, linewidth=0, step="pre")
-        for attack, curve in part.groupby("attack", sort=False):
-            visible = curve[curve["measured"] > 0]
-            ax.plot(visible["fpr"], visible["measured"], **styles[attack], zorder=3)
-            at = curve.iloc[(curve["fpr"] - marked).abs().argmin()]
-            place = at["fpr"] * BESIDE ** (attacks.index(attack) - len(attacks) / 2)
-            ends = [max(at["low"], least / 10), at["high"]]
-            beyond = curve[curve["crosses"]]
-            ax.plot(beyond["fpr"], beyond["measured"], "X", color=ALARM, markersize=7, zorder=6)
-            ax.plot([place, place], ends, color=styles[attack]["color"], linewidth=1, alpha=0.6, zorder=2)
+        draw_lines(ax, part[part["measured"] > 0], "fpr", "measured", looks, "attack")
+        beyond = part[part["crosses"]]
+        ax.plot(beyond["fpr"], beyond["measured"], "X", color=ALARM, markersize=7, zorder=6)
+        at = part.loc[(part["fpr"] - marked).abs().groupby(part["attack"], sort=False).idxmin()]
+        beside = BESIDE ** (at["attack"].map(attacks.index) - len(attacks) / 2)
+        at = at.assign(fpr=at["fpr"] * beside, low=at["low"].clip(lower=least / 10))
+        draw_bars(ax, at, "fpr", "measured", looks, "attack", alpha=0.6)
         ax.set_xlabel("false positive rate")
         ax.set_ylabel("true positive rate")
-    legend = [Line2D([], [], label=name(attack), **styles[attack]) for attack in attacks]
+    legend = [*map(sample, looks.values())]
     legend.append(Line2D([], [], color=GRAY, linewidth=0.8, label="guessing"))
     if len(proven):
         legend.append(Line2D([], [], color=INK, linewidth=1.6, label="no attack can be above, proven"))

@@ -8,6 +8,7 @@ import pandas as pd
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, claims_epsilon, drawn_numbers, is_private, metric_rows, panels, series_of
+from dp_leakage.figures.marks import draw_lines, draw_points
 from dp_leakage.figures.notes import claimed_relations, own_notes, remarks
 from dp_leakage.figures.style import (
     EPSILON_RANGE,
@@ -28,8 +29,6 @@ from dp_leakage.metrics.rows import OF_ONE_RECORD
 from dp_leakage.metrics.spent import is_hypothetical
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FIGURE = {
@@ -82,6 +81,7 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
     place = ["claimed_by", *PLACE]
     same = rows.groupby(place)["measured"].nunique().max() == 1
     shown = rows.drop_duplicates(place) if same else rows
+    shown = shown.assign(judge=[_look(*key).label for key in _judges(shown)])
     claims = list(
         dict.fromkeys(label for _, label in sorted(zip(map(order, series_of(rows)), rows["claimed_by"], strict=True)))
     )
@@ -91,12 +91,17 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
     across = 2 if len(claims) in (2, 4) else 3
     figure, grid = panel_grid(parts, across, (3.0, 2.7))
     infinite = "∞" if np.isinf(shown["measured"]).any() else None
+    looks = _looks(shown)
+    cross = {"style": None, "markers": False, "marker": "x", "markersize": 9, "markeredgewidth": 1.2, "zorder": 4}
     for ax, part in grid:
         log_axis(ax, "x", shown["epsilon"])
         beyond, _ = log_axis(ax, "y", shown["measured"], infinite=infinite)
         ax.axline((EPSILON_RANGE[0],) * 2, (EPSILON_RANGE[1],) * 2, color=GRAY, linewidth=0.9, zorder=1)
-        for key, line in part.groupby(["accounted_by", "neighbors", "batches"]):
-            _line(ax, line.sort_values("epsilon"), _look(*key), beyond, hypothetical=bool(key[2]))
+        part = part.assign(at=part["measured"].where(np.isfinite(part["measured"]), beyond))
+        real, would_be = part[~part["hypothetical"]], part[part["hypothetical"]]
+        draw_lines(ax, real, "epsilon", "at", looks, "judge", named=True)
+        draw_lines(ax, would_be, "epsilon", "at", looks, "judge", named=True, markerfacecolor="white")
+        draw_points(ax, real[~real["valid"]], "epsilon", "at", looks, "judge", **cross)
     label_edges([ax for ax, _ in grid], across, "claimed ε", ["ε found by the accountant"] * len(grid))
     crossed, of_record = ~shown["valid"] & ~shown["hypothetical"], shown["of_record"]
     reasons = {
@@ -104,17 +109,9 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
         INVALID_NOTE: crossed & ~of_record,
         RECORD_NOTE: crossed & of_record,
     }
+    legend = [*map(sample, looks.values()), sample(Look("claim = spent", GRAY, ""), linewidth=0.9)]
     notes = [note for note, applies in reasons.items() if applies.any()]
-    return finish(figure, _legend(shown), [*notes, *remarks(shown), *own_notes(settings)], settings.get("title"))
-
-
-def _line(ax: "Axes", line: pd.DataFrame, style: Look, beyond: float, *, hypothetical: bool) -> None:
-    y = line["measured"].where(np.isfinite(line["measured"]), beyond)
-    hollow = {"markerfacecolor": "white"} if hypothetical else {}
-    ax.plot(line["epsilon"], y, zorder=3, label=style.label, **{**style.line, **hollow})
-    invalid = ~line["valid"] & (not hypothetical)
-    cross = {"color": style.color, "markersize": 9, "markeredgewidth": 1.2}
-    ax.plot(line.loc[invalid, "epsilon"], y[invalid], "x", zorder=4, **cross)
+    return finish(figure, legend, [*notes, *remarks(shown), *own_notes(settings)], settings.get("title"))
 
 
 def _look(judge: str, neighbors: str, batches: str) -> Look:
@@ -126,12 +123,12 @@ def _look(judge: str, neighbors: str, batches: str) -> Look:
     return Look(f"{label}, if {DRAWN.get(batches, batches)}", own.color, own.marker, (3, 2))
 
 
-def _legend(rows: pd.DataFrame) -> "list[Artist]":
-    from matplotlib.lines import Line2D
+def _looks(rows: pd.DataFrame) -> dict[str, Look]:
+    """The looks by their labels; accountants of batches that were not drawn so come last."""
+    keys = sorted(set(_judges(rows)), key=lambda key: (key[2], order(Series("gaussian", key[0])), key))
+    return {_look(*key).label: _look(*key) for key in keys}
 
-    keys = {tuple(key) for key in rows[["accounted_by", "neighbors", "batches"]].itertuples(index=False)}
-    entries = [
-        sample(_look(*key), **({"markerfacecolor": "white"} if key[2] else {}))
-        for key in sorted(keys, key=lambda key: (key[2], order(Series("gaussian", key[0])), key))
-    ]
-    return [*entries, Line2D([], [], color=GRAY, linewidth=0.9, label="claim = spent")]
+
+def _judges(rows: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Of each row the accountant, its neighbors, and how it takes the batches to be drawn where they were not so."""
+    return list(rows[["accounted_by", "neighbors", "batches"]].itertuples(index=False, name=None))

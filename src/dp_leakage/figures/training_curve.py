@@ -1,6 +1,6 @@
 """Accuracy and spent ε as the training goes on."""
 
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,9 +9,10 @@ import pandas as pd
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.curves import draw_guessing
 from dp_leakage.figures.frames import NUMBERS, OF_CELL, chosen, each_series, in_order, listed, panels, unprinted
+from dp_leakage.figures.marks import Looks, draw_bands, draw_lines
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_words
-from dp_leakage.figures.style import INK, canvas, finish, log_axis, look, styled
+from dp_leakage.figures.style import INK, Look, canvas, finish, log_axis, look, sample, styled
 from dp_leakage.metrics.rows import CELL
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ FIGURE = {
 
 ACCURACIES = {"train_accuracy": (3, 2), "test_accuracy": ()}  # metric: dashes
 MOST = 6  # lines per panel that an eye can follow
-Styles = dict[str, tuple[str, dict[str, Any]]]
+FILLS = ("full", "top", "left", "bottom", "right")
 
 
 @styled
@@ -56,8 +57,6 @@ def draw(
     Raises:
         UserError: no such defense, or too many to follow.
     """
-    from matplotlib.lines import Line2D
-
     history = chosen(metrics, settings)
     wanted = listed(settings["defense"])
     for defense in wanted:
@@ -69,17 +68,17 @@ def draw(
     if many > MOST:
         raise UserError(f"figure setting 'defense': {many} in one panel cannot be distinguished; name up to {MOST}")
     rows = _curves(history)
-    styles = _styles(rows)
+    looks = _looks(rows)
     parts = panels(rows)
     has_budget = (rows["metric"] == "epsilon_spent").any()
     figure, axes = canvas(1 + has_budget, len(parts), sharey="row")
     for column, (heading, part) in enumerate(parts):
         axes[0][column].set_title(heading, loc="left")
-        _panel(axes[0][column], part, styles)
+        _panel(axes[0][column], part, looks)
         if settings["best"]:
             _rings(axes[0][column], part)
         if has_budget:
-            _budget_panel(axes[1][column], part, styles)
+            _lines(axes[1][column], part[part["metric"] == "epsilon_spent"], looks)
         axes[-1][column].set_xlabel("epoch")
     # The panels share their axes: once all are drawn, so that none is cut to another's range.
     axes[0][0].set_ylim(0, None)
@@ -93,8 +92,9 @@ def draw(
     if settings["best"]:
         found = ", ".join(f"{heading} {best_epoch(part)}" for heading, part in parts)
         notes.append(f"Ring: the epoch of the highest accuracy on new records: {found}.")
-    legend = [Line2D([], [], label=label, **line) for label, line in styles.values()]
-    return finish(figure, [*legend, *guess], [*notes, *own_notes(settings)], settings.get("title")), rows
+    return finish(
+        figure, [*map(sample, looks.values()), *guess], [*notes, *own_notes(settings)], settings.get("title")
+    ), rows
 
 
 def _curves(history: pd.DataFrame) -> pd.DataFrame:
@@ -135,34 +135,25 @@ def _rings(ax: "Axes", part: pd.DataFrame) -> None:
         ax.plot([row.epoch], [row.measured], "o", markersize=11, markerfacecolor="none", color=INK, zorder=4)
 
 
-def _panel(ax: "Axes", part: pd.DataFrame, styles: Styles) -> None:
+def _panel(ax: "Axes", part: pd.DataFrame, looks: Looks) -> None:
     for metric, dashes in ACCURACIES.items():
-        for label, style, line in _lines(part[part["metric"] == metric], styles):
-            named = {} if dashes else {"label": label}
-            ax.plot(line["epoch"], line["measured"], linestyle=(0, dashes) if dashes else "-", **named, **style)
-            ax.fill_between(line["epoch"], line["low"], line["high"], color=style["color"], alpha=0.16, linewidth=0)
+        rows = part[part["metric"] == metric]
+        _lines(ax, rows, {defense: replace(one, dashes=dashes) for defense, one in looks.items()}, named=not dashes)
+        draw_bands(ax, rows, "epoch", looks, "defense")
 
 
-def _budget_panel(ax: "Axes", part: pd.DataFrame, styles: Styles) -> None:
-    spent = part[part["metric"] == "epsilon_spent"]
-    for _, style, line in _lines(spent, styles):
-        ax.plot(line["epoch"], line["measured"], **style)
+def _lines(ax: "Axes", rows: pd.DataFrame, looks: Looks, named: bool = False) -> None:
+    """The lines of a metric, with a marker now and then."""
+    every = max(1, rows["epoch"].nunique() // 6)
+    draw_lines(ax, rows, "epoch", "measured", looks, "defense", named=named, markevery=every)
 
 
-def _lines(part: pd.DataFrame, styles: Styles) -> Iterator[tuple[str, dict[str, Any], pd.DataFrame]]:
-    """(style, rows) per cell, with a marker now and then."""
-    for defense, line in part.groupby("defense", sort=False):
-        label, style = styles[str(defense)]
-        yield label, {**style, "markevery": max(1, len(line) // 6)}, line.sort_values("epoch")
-
-
-def _styles(rows: pd.DataFrame) -> Styles:
-    """Defense → (label, line): the series' look; its further budgets are thinner, with hollow markers."""
-    styles: Styles = {}
+def _looks(rows: pd.DataFrame) -> dict[str, Look]:
+    """Defense → its series' look; further budgets are thinner, with partly filled markers."""
+    looks: dict[str, Look] = {}
     for series, line in each_series(rows.drop_duplicates("defense")):
-        own = look(series)
         for place, row in enumerate(line.itertuples()):
-            words = f", {cell_words(row)}" if series.accountant else ""
-            drawn = {"color": own.color, **own.mark, "markersize": 4 + place, "linewidth": max(1.6 - 0.5 * place, 0.5)}
-            styles[row.defense] = own.label + words, {**drawn, "markerfacecolor": "white"} if place else drawn
-    return styles
+            label = look(series).label + (f", {cell_words(row)}" if series.accountant else "")
+            fill = FILLS[place % len(FILLS)]
+            looks[row.defense] = replace(look(series), label=label, dashes=(), fill=fill, thin=place > 0)
+    return looks

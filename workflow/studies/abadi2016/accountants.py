@@ -8,6 +8,7 @@ import pandas as pd
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, in_order, is_private, own_row, panels
+from dp_leakage.figures.marks import draw_lines
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import Look, finish, log_axis, number, panel_grid, sample, styled
 
@@ -55,9 +56,7 @@ def draw(
     figure, grid = panel_grid(parts, 3, sharex=False, sharey=True)
     for ax, part in grid:
         log_axis(ax, "y", rows["measured"], span=None)
-        for accountant, style in COUNTED.items():
-            line = part[part["accounted_by"] == accountant]
-            ax.plot(line["epoch"], line["measured"], markevery=3, label=style.label, **style.line)
+        draw_lines(ax, part, "epoch", "measured", COUNTED, "accounted_by", named=True, markevery=3)
         ticks: Any = ax.xaxis.get_major_locator()
         ticks.set_params(integer=True)
         ax.set_xlabel("epoch")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.curves import draw_guessing, draw_line
+from dp_leakage.figures.curves import draw_guessing
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows, metric_words
+from dp_leakage.figures.marks import draw_measured
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import INK, Look, canvas, finish, log_axis, look, sample, styled
@@ -60,12 +61,13 @@ def draw(
     figure, axes = canvas(1, 1)
     ax = axes[0][0]
     log_axis(ax, "x", rows.loc[private, "projection_noise"], span=None)
-    legend: list[Artist] = []
+    looks = {style.label: style for style, _ in _lines(rows)}
+    labeled = pd.concat([part.assign(line=style.label) for style, part in _lines(rows)])
+    noisy = labeled[labeled["projection"] == "private_pca"]
+    draw_measured(ax, noisy, "projection_noise", looks, noisy["projection_noise"] > 0, "line")
     for style, part in _lines(rows):
-        noisy = part[part["projection"] == "private_pca"]
-        draw_line(ax, noisy.assign(x=noisy["projection_noise"]), noisy["projection_noise"] > 0, style)
         _level_lines(ax, part, style)
-        legend.append(sample(style))
+    legend: list[Artist] = [sample(style) for style in looks.values()]
     legend += [Line2D([], [], color=INK, linestyle=(0, dashes), label=words) for words, dashes in FLAT.values()]
     ax.set_xlabel("noise multiplier of the private PCA  (→ more private directions)")
     ax.set_ylabel(metric_words(settings["metric"]))

@@ -7,6 +7,7 @@ import pandas as pd
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_guessing
 from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
+from dp_leakage.figures.marks import draw_bands, draw_lines
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import INK, Look, finish, log_axis, panel_grid, sample, styled
 
@@ -45,12 +46,11 @@ def draw(
     positive = rows.loc[rows["l2"] > 0, "l2"]
     for ax, part in grid:
         log_axis(ax, "x", positive, span=None)
-        for metric, style in LINES.items():
-            line = part[(part["metric"] == metric) & (part["l2"] > 0)]
-            ax.plot(line["l2"], line["measured"], zorder=3, label=style.label, **style.line)
-            ax.fill_between(line["l2"], line["low"], line["high"], color=style.color, alpha=0.16, linewidth=0)
-            for none in part[(part["metric"] == metric) & (part["l2"] == 0)].itertuples():
-                ax.axhline(none.measured, color=style.color, linewidth=0.8, linestyle=(0, (1, 3)))
+        searched = part[part["l2"] > 0]
+        draw_lines(ax, searched, "l2", "measured", LINES, "metric", named=True)
+        draw_bands(ax, searched, "l2", LINES, "metric")
+        for none in part[part["l2"] == 0].itertuples():
+            ax.axhline(none.measured, color=LINES[none.metric].color, linewidth=0.8, linestyle=(0, (1, 3)))
         on_new = part[part["metric"] == "test_accuracy"]
         best = on_new.loc[on_new["measured"].idxmax()]
         if best["l2"] > 0:
