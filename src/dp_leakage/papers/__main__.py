@@ -1,0 +1,68 @@
+"""What became of every number and every claim of five papers, from the csv files of our runs.
+
+``python -m dp_leakage.papers docs/results`` reads these and writes ``papers.csv``, a row for each printed number, and
+``papers.md``, the page about them.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from dp_leakage.common.arguments import Parser
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.figures.published import read_published
+from dp_leakage.papers.page import numbers
+from dp_leakage.papers.prints import measured_at_scale, outcomes
+from dp_leakage.provenance.files import write_text
+
+STUDIES = Path("workflow/studies")
+PAPERS = ("abadi2016", "directional2023", "jayaraman2019", "lomurno2022", "zhang2020")
+WITH_PRINTS = (*PAPERS, "frontier")
+EXPLAINED = "explained.yaml"
+TITLE = """\
+# Five papers: what held, and every printed number beside ours
+
+Made by `make papers` from the csv files beside this page; do not edit it by hand.
+"""
+
+
+def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
+    """File name → text of what `main` writes into the folder of results; the printed numbers lie with the studies."""
+    rows = all_prints(folder, studies)
+    page = "\n".join([TITLE, numbers(rows, PAPERS)])
+    return {"papers.csv": rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"), "papers.md": page}
+
+
+def all_prints(folder: Path, studies: Path = STUDIES) -> pd.DataFrame:
+    """`prints.outcomes` of all papers, from the csv files in the folder of results."""
+    said = read_yaml(folder / EXPLAINED)
+    found = []
+    for paper in WITH_PRINTS:
+        files = [file for file in (folder / paper).glob("*.csv") if f"{paper}/{file.name}" not in said["controls"]]
+        compared = {file.name: frame for file in files if "inside" in (frame := pd.read_csv(file))}
+        full = [name for name in compared if f"{paper}/{name}" in said["full"]]
+        at_scale = measured_at_scale(compared, full)
+        printed = read_published(studies / paper / f"{paper}.csv")
+        found.append(outcomes(printed, at_scale, said["known"], said["smaller"], said["calibrated"]))
+    return pd.concat(found, ignore_index=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the files; returns the exit status."""
+    parser = Parser(prog="python -m dp_leakage.papers", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="of the results: a folder of csv files for each paper")
+    folder = parser.parse_args(arguments).folder
+    try:
+        for name, text in made(folder).items():
+            write_text(folder / name, text)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
