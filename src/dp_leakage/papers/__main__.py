@@ -1,7 +1,7 @@
 """What became of every number and every claim of five papers, from the csv files of our runs.
 
-``python -m dp_leakage.papers docs/results`` reads these and writes ``papers.csv``, a row for each printed number, and
-``papers.md``, the page about them.
+``python -m dp_leakage.papers docs/results`` reads these and writes ``papers.csv``, a row for each printed number,
+``claims.csv``, a row for each claim, ``papers.md``, the page about both, and the claims on the page of each paper.
 """
 
 import sys
@@ -14,14 +14,16 @@ from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures.published import read_published
-from dp_leakage.papers.page import numbers
+from dp_leakage.papers.claims import all_claims as claims_table
+from dp_leakage.papers.claims import by_paper, headline, judged, with_block
+from dp_leakage.papers.page import direction, numbers
 from dp_leakage.papers.prints import measured_at_scale, outcomes
 from dp_leakage.provenance.files import write_text
 
 STUDIES = Path("workflow/studies")
 PAPERS = ("abadi2016", "directional2023", "jayaraman2019", "lomurno2022", "zhang2020")
 WITH_PRINTS = (*PAPERS, "frontier")
-EXPLAINED = "explained.yaml"
+EXPLAINED, CLAIMS = "explained.yaml", "claims.yaml"
 TITLE = """\
 # Five papers: what held, and every printed number beside ours
 
@@ -31,9 +33,26 @@ Made by `make papers` from the csv files beside this page; do not edit it by han
 
 def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
     """File name → text of what `main` writes into the folder of results; the printed numbers lie with the studies."""
-    rows = all_prints(folder, studies)
-    page = "\n".join([TITLE, numbers(rows, PAPERS)])
-    return {"papers.csv": rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"), "papers.md": page}
+    rows, claims = all_prints(folder, studies), all_claims(folder)
+    told = [TITLE, "## The claims", headline(claims), by_paper(claims), direction(rows), claims_table(claims)]
+    texts = {
+        "papers.csv": rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"),
+        "claims.csv": claims.to_csv(index=False, lineterminator="\n"),
+        "papers.md": "\n\n".join(part.strip("\n") for part in [*told, numbers(rows, PAPERS)]) + "\n",
+    }
+    for paper in PAPERS:
+        page = folder / paper / "README.md"
+        said = direction(rows) if paper == "directional2023" else ""
+        texts[f"{paper}/README.md"] = with_block(
+            page.read_text(encoding="utf-8"), claims[claims["paper"] == paper], said
+        )
+    return texts
+
+
+def all_claims(folder: Path) -> pd.DataFrame:
+    """`claims.judged` of all papers, from the csv files in the folder of results."""
+    said = read_yaml(folder / CLAIMS)
+    return judged(said["claims"], folder, said["runs"])
 
 
 def all_prints(folder: Path, studies: Path = STUDIES) -> pd.DataFrame:
