@@ -79,6 +79,12 @@ def test_what_is_explained_is_there() -> None:
     assert [name for name in said["controls"] if not (RESULTS / name).is_file()] == []
 
 
+def test_nothing_is_explained_by_a_guess() -> None:
+    said = yaml.safe_load((RESULTS / "explained.yaml").read_text(encoding="utf-8"))
+    guesses = ("likely", "it seems", "perhaps", "probably")
+    assert [known["why"] for known in said["known"] if any(guess in known["why"] for guess in guesses)] == []
+
+
 @pytest.mark.parametrize(
     ("value", "expected"), [(0.90, INSIDE), (0.92, INSIDE), (0.924, INSIDE), (0.93, OUTSIDE), (0.87, OUTSIDE)]
 )

@@ -110,8 +110,9 @@ def _explained(rows: pd.DataFrame) -> str:
     unknown = outside["why"].str.startswith(NOT_KNOWN).sum()
     half = outside["why"].str.startswith("half named").sum()
     return (
-        f"**What is known of the {len(outside):,} outside**: for {len(outside) - unknown - half:,} a control that was "
-        f"run says what decides, for {half:,} one goes half of the way (“half named”), of {unknown:,} it is not known."
+        f"**What is known of the {len(outside):,} outside**: for {len(outside) - unknown - half:,} a control says what "
+        f"decides (a run of ours, or the paper's own models of like noise), for {half:,} one goes half of the way (“half "
+        f"named”), of {unknown:,} it is not known."
     )
 
 
