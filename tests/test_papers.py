@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.papers.__main__ import PAPERS, WITH_PRINTS, made, main
+from dp_leakage.papers.__main__ import PAPERS, README, WITH_PRINTS, made, main
 from dp_leakage.papers.prints import (
     CALIBRATED,
     COMPARED,
@@ -52,7 +52,9 @@ def written() -> dict[str, str]:
     return made(RESULTS, STUDIES)
 
 
-@pytest.mark.parametrize("name", ["papers.csv", "claims.csv", "papers.md", *(f"{paper}/README.md" for paper in PAPERS)])
+@pytest.mark.parametrize(
+    "name", ["papers.csv", "claims.csv", "papers.md", *(f"{paper}/README.md" for paper in PAPERS), README]
+)
 def test_the_page_is_up_to_date(name: str, written: dict[str, str]) -> None:
     assert (RESULTS / name).read_text(encoding="utf-8") == written[name], "run: make papers"
 

@@ -1,7 +1,8 @@
 """What became of every number and every claim of five papers, from the csv files of our runs.
 
 ``python -m dp_leakage.papers docs/results`` reads these and writes ``papers.csv``, a row for each printed number,
-``claims.csv``, a row for each claim, ``papers.md``, the page about both, and the claims on the page of each paper.
+``claims.csv``, a row for each claim, ``papers.md``, the page about both, the claims on the page of each paper, and the
+counts in the README of the repository.
 """
 
 import sys
@@ -14,9 +15,10 @@ from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures.published import read_published
+from dp_leakage.papers.claims import RULE, by_paper, headline, judged, with_block, with_text
 from dp_leakage.papers.claims import all_claims as claims_table
-from dp_leakage.papers.claims import by_paper, headline, judged, with_block
 from dp_leakage.papers.page import direction, numbers
+from dp_leakage.papers.page import headline as prints_headline
 from dp_leakage.papers.prints import measured_at_scale, outcomes
 from dp_leakage.provenance.files import write_text
 
@@ -24,6 +26,7 @@ STUDIES = Path("workflow/studies")
 PAPERS = ("abadi2016", "directional2023", "jayaraman2019", "lomurno2022", "zhang2020")
 WITH_PRINTS = (*PAPERS, "frontier")
 EXPLAINED, CLAIMS = "explained.yaml", "claims.yaml"
+README = "../../README.md"
 TITLE = """\
 # Five papers: what held, and every printed number beside ours
 
@@ -34,7 +37,14 @@ Made by `make papers` from the csv files beside this page; do not edit it by han
 def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
     """File name → text of what `main` writes into the folder of results; the printed numbers lie with the studies."""
     rows, claims = all_prints(folder, studies), all_claims(folder)
-    told = [TITLE, "## The claims", headline(claims), by_paper(claims), direction(rows), claims_table(claims)]
+    told = [
+        TITLE,
+        "## The claims",
+        f"**{headline(claims)}** {RULE}",
+        by_paper(claims),
+        direction(rows),
+        claims_table(claims),
+    ]
     texts = {
         "papers.csv": rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"),
         "claims.csv": claims.to_csv(index=False, lineterminator="\n"),
@@ -46,7 +56,9 @@ def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
         texts[f"{paper}/README.md"] = with_block(
             page.read_text(encoding="utf-8"), claims[claims["paper"] == paper], said
         )
-    return texts
+    start = (folder / README).read_text(encoding="utf-8")
+    counted = prints_headline(rows[rows["paper"].isin(PAPERS)])
+    return texts | {README: with_text(start, f"{headline(claims)} {counted}")}
 
 
 def all_claims(folder: Path) -> pd.DataFrame:

@@ -79,7 +79,7 @@ def files_of(claim: Mapping[str, Any]) -> list[str]:
 
 def headline(claims: pd.DataFrame) -> str:
     """The counts of all claims, in a sentence."""
-    return f"**Of {len(claims)} claims of {claims['paper'].nunique()} papers {_counts(claims)}.** {RULE}"
+    return f"Of {len(claims)} claims of {claims['paper'].nunique()} papers {_counts(claims)}."
 
 
 def by_paper(claims: pd.DataFrame) -> str:
@@ -105,12 +105,17 @@ def with_block(page: str, claims: pd.DataFrame, sentence: str = "") -> str:
         ("claim", "where", "how it is tested here", "verdict", "number", "csv, and commit that wrote it"),
         zip(*(claims[column] for column in columns), strict=True),
     )
-    block = f"{BEGIN}\n\n**Of {len(claims)} claims {_counts(claims)}.** {RULE}{more}\n\n{cells}\n\n{END}\n"
+    return with_text(page, f"**Of {len(claims)} claims {_counts(claims)}.** {RULE}{more}\n\n{cells}")
+
+
+def with_text(page: str, text: str) -> str:
+    """A page with a text between the marks, in place of the one that was there; without marks, under the title."""
+    block = f"{BEGIN}\n\n{text}\n\n{END}\n"
     before, found, after = page.partition(BEGIN)
     if found:
         return before + block + after.partition(END)[2].removeprefix("\n")
-    title, _, text = page.partition("\n\n")
-    return f"{title}\n\n{block}\n{text}"
+    title, _, rest = page.partition("\n\n")
+    return f"{title}\n\n{block}\n{rest}"
 
 
 def _counts(claims: pd.DataFrame) -> str:

@@ -44,7 +44,14 @@ def numbers(rows: pd.DataFrame, papers: Iterable[str]) -> str:
     papers = list(papers)
     own = rows[~rows["paper"].isin(papers)]
     rows = rows[rows["paper"].isin(papers)]
-    parts = [HEAD, headline(rows), "### By paper", _by(rows, ["paper"]), chance(rows), _explained(rows)]
+    parts = [
+        HEAD,
+        f"**{headline(rows)}** {apart(rows)}",
+        "### By paper",
+        _by(rows, ["paper"]),
+        chance(rows),
+        _explained(rows),
+    ]
     parts += ["### By table", _by(rows, ["paper", "artefact", "metric"])]
     parts += ["### Outside, and why", *(_outside(rows[rows["paper"] == paper]) for paper in papers)]
     parts += ["### Apart, and why", _apart(rows)]
@@ -64,18 +71,29 @@ def counted(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline(rows: pd.DataFrame) -> str:
-    """The counts of all papers, in a paragraph."""
+    """How many printed numbers hold, in a sentence."""
     compared = counted(rows)
-    informative, floor = compared[~_flag(compared, "floor")], compared[_flag(compared, "floor")]
-    apart = {outcome: int((rows["outcome"] == outcome).sum()) for outcome in (SMALLER, CALIBRATED, NOT_RUN, ELSEWHERE)}
-    told = ", ".join(f"{number:,} {name}" for name, number in apart.items())
+    informative = compared[~_flag(compared, "floor")]
     inside, near = _flag(informative, "inside"), _flag(informative, "near")
     return (
-        f"**Of {len(rows):,} printed numbers {len(compared):,} are measured at the paper's size. "
-        f"{len(informative):,} of these are informative: {_share(inside)} lie inside our interval, {_share(near)} are "
-        f"near ours, {(inside & near).sum():,} are both.** {(inside & ~near).sum():,} are inside by the width of the "
-        f"interval alone; {_flag(informative, 'wide').sum():,} intervals are wider than the print is large. The other "
-        f"{len(floor):,} say that nothing happened: {_share(_flag(floor, 'inside'))} lie inside. Apart: {told}."
+        f"Of {len(rows):,} printed numbers {len(compared):,} are measured at the paper's size; {len(informative):,} of "
+        f"these are informative: {_share(inside)} lie inside our interval, {_share(near)} are near ours, "
+        f"{(inside & near).sum():,} are both."
+    )
+
+
+def apart(rows: pd.DataFrame) -> str:
+    """What the headline leaves out, in a paragraph: width, floors and numbers that do not count."""
+    compared = counted(rows)
+    informative, floor = compared[~_flag(compared, "floor")], compared[_flag(compared, "floor")]
+    alone = _flag(informative, "inside") & ~_flag(informative, "near")
+    counts = {outcome: int((rows["outcome"] == outcome).sum()) for outcome in (SMALLER, CALIBRATED, NOT_RUN, ELSEWHERE)}
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    wide = _flag(informative, "wide")
+    return (
+        f"{alone.sum():,} are inside by the width of the interval alone; {wide.sum():,} intervals are wider than the "
+        f"print is large. The other {len(floor):,} say that nothing happened: "
+        f"{_share(_flag(floor, 'inside'))} lie inside. Apart: {told}."
     )
 
 
@@ -111,8 +129,8 @@ def _explained(rows: pd.DataFrame) -> str:
     half = outside["why"].str.startswith("half named").sum()
     return (
         f"**What is known of the {len(outside):,} outside**: for {len(outside) - unknown - half:,} a control says what "
-        f"decides (a run of ours, or the paper's own models of like noise), for {half:,} one goes half of the way (“half "
-        f"named”), of {unknown:,} it is not known."
+        f"decides (a run of ours, or the paper's own models of like noise), for {half:,} one goes half of the way "
+        f"(“half named”), of {unknown:,} it is not known."
     )
 
 
@@ -121,7 +139,7 @@ def _flag(rows: pd.DataFrame, column: str) -> "pd.Series[bool]":
 
 
 def _share(flags: "pd.Series[bool]") -> str:
-    return f"{flags.sum():,} ({flags.mean():.0%})" if len(flags) else "0"
+    return f"{flags.sum():,} ({100 * flags.mean():.0f} %)" if len(flags) else "0"
 
 
 def _of(flags: "pd.Series[bool]") -> str:
