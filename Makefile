@@ -117,7 +117,7 @@ docs: $(DOCUMENTED)  ## build the documentation as a site in site/, which opens 
 	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
 	@echo "Open site/index.html"
 
-papers: $(INSTALLED)  ## renew docs/results/papers.md: every published number of the five papers beside ours
+papers: $(INSTALLED)  ## renew docs/results/papers.md, the papers' pages and the counts in README: every claim and printed number beside ours
 	python -m dp_leakage.papers docs/results
 
 constraints:  ## renew envs/constraints.txt from a fresh environment, and the environments of jobs from it

@@ -12,7 +12,6 @@ names need no more than a dictionary. A print that has no counterpart here says 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +64,11 @@ class Names:
 
 
 def read_published(prints: Path) -> pd.DataFrame:
-    """A paper's printed numbers as they lie in its csv file, with a column that says what explains their names."""
-    return pd.read_csv(prints).assign(**{EXPLAINED_BY: str(words_of(prints) or "")})
+    """A paper's printed numbers as they lie in its csv file, with a column that says what explains their names.
+
+    ``value`` is the text of the print: its zeros say how finely it is rounded.
+    """
+    return pd.read_csv(prints, dtype={"value": "string"}).assign(**{EXPLAINED_BY: str(words_of(prints) or "")})
 
 
 def printed_setting(row: Mapping[str, Any]) -> dict[str, str]:
@@ -83,13 +85,14 @@ def map_published(published: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         ``KEYS`` (epsilon NaN where there is none), all qualifiers, ``n_members`` of the paper's experiments,
-        ``published``, ``stderr``, ``artefact``, ``row`` (label of the printed row) and ``reason``: why it cannot be
-        compared, "" if it can.
+        ``published``, ``half_unit`` (half a unit of its last digit, in our unit), ``stderr``, ``artefact``,
+        ``row`` (label of the printed row) and ``reason``: why it cannot be compared, "" if it can.
     """
     rows = [
         {
             "bound": _usual_bound(place),
             **place,
+            "half_unit": half_unit(row) * _scale(row, place),
             "stderr": float(row["stderr"]),
             "artefact": row["artefact"],
             "row": label,
@@ -97,7 +100,7 @@ def map_published(published: pd.DataFrame) -> pd.DataFrame:
         for label, row in published.iterrows()
         for place in _places(row)
     ]
-    columns = [*KEYS, *QUALIFIERS, "n_members", "published", "stderr", "artefact", "row", "reason"]
+    columns = [*KEYS, *QUALIFIERS, "n_members", "published", "half_unit", "stderr", "artefact", "row", "reason"]
     return completed(pd.DataFrame(rows).reindex(columns=columns))
 
 
@@ -128,29 +131,33 @@ def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size
     size, and ``inside`` stays empty where the sizes differ.
     """
     printed = pd.Series(np.nan, index=frame.index)
+    reach = pd.Series(0.0, index=frame.index)
     same_size = pd.Series(False, index=frame.index)
     if published is not None and len(published):
         found = comparable(published)
-        prints = dict(zip(keys_of(found), zip(found["published"], found["n_members"], strict=True), strict=True))
-        joined = [prints.get(key, (np.nan, np.nan)) for key in keys_of(frame)]
-        printed = pd.Series([value for value, _ in joined], index=frame.index, dtype="float64")
-        same_size = frame["n_members"] == pd.Series([size for _, size in joined], index=frame.index, dtype="float64")
+        prints = found[["published", "half_unit", "n_members"]].set_axis(pd.Index(keys_of(found), tupleize_cols=False))
+        joined = prints.reindex(pd.Index(keys_of(frame), tupleize_cols=False)).set_axis(frame.index)
+        printed, reach = joined["published"].astype("float64"), joined["half_unit"].astype("float64")
+        same_size = frame["n_members"] == joined["n_members"].astype("float64")
     printed = printed if any_size else printed.where(same_size)
-    reach = printed.map(half_unit)
     inside = ((frame["low"] <= printed + reach) & (printed - reach <= frame["high"])).astype("boolean")
     return frame.assign(published=printed, inside=inside.where(same_size & printed.notna()))
 
 
-def half_unit(printed: float) -> float:
-    """Half a unit of a print's last digit; fractions are printed with two digits at least, and lose the zeros.
+def half_unit(row: Mapping[str, Any]) -> float:
+    """Half a unit of a print's last digit, in the print's own unit; its zeros count.
 
-    >>> half_unit(0.9), half_unit(0.165), half_unit(52.9)
-    (0.005, 0.0005, 0.05)
+    A fraction has two digits at least, since papers leave out zeros there ("0.9" beside ".87").
+
+    >>> [half_unit({"value": value, "setting": "unit=percent"}) for value in ("52.0", "52", "0.5")]
+    [0.05, 0.5, 0.05]
+    >>> [half_unit({"value": value, "setting": "unit=fraction"}) for value in ("0.900", "0.9")]
+    [0.0005, 0.005]
     """
-    if not isfinite(printed):
-        return 0.0
-    digits = len(f"{printed:.6f}".rstrip("0").partition(".")[2])
-    return 0.5 * 10 ** -max(digits, 2 if abs(printed) < 1 else 0)
+    printed = str(row["value"])
+    digits = len(printed.partition(".")[2])
+    fraction = abs(float(printed)) < 1 and not printed_setting(row).get("unit", "").startswith("percent")
+    return 0.5 * 10 ** -max(digits, 2 if fraction else 0)
 
 
 def keys_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
@@ -175,6 +182,14 @@ def _places(row: pd.Series) -> list[dict[str, Any]]:
     if not row[EXPLAINED_BY]:
         return [{"reason": f"no file beside the prints of {row['paper']} says what their names are here"}]
     return call(row[EXPLAINED_BY], "placed", row, printed_setting(row))
+
+
+def _scale(row: Mapping[str, Any], place: Mapping[str, Any]) -> float:
+    """What 1 in the unit of the print is in ours: a hundredth where a percentage becomes a fraction."""
+    printed = float(row["value"])
+    if printed == 0:
+        return 0.01 if printed_setting(row).get("unit", "").startswith("percent") else 1.0
+    return place.get("published", np.nan) / printed
 
 
 def _usual_bound(place: Mapping[str, Any]) -> str:

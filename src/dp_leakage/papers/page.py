@@ -1,0 +1,220 @@
+"""``papers.md``: how many printed numbers hold, and what is known of those that do not."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from dp_leakage.figures.published import printed_setting
+from dp_leakage.papers.prints import (
+    CALIBRATED,
+    COMPARED,
+    ELSEWHERE,
+    INSIDE,
+    NOT_KNOWN,
+    NOT_RUN,
+    OUTSIDE,
+    SMALLER,
+)
+
+HEAD = """\
+## The numbers
+
+Every printed number has a row in [papers.csv](papers.csv). What is known of those that do not hold is kept in
+[explained.yaml](explained.yaml). A number counts if our run has the paper's size in all that is known of it (records,
+images, repeats, epochs), and if no setting of ours was chosen by the print. The others stand apart:
+
+- **Smaller run**: measured with less than the paper has in anything. **Calibrated**: a setting of ours was chosen so
+  that this print is met; it is a control.
+- **Not run**: a run could measure it. **Not a cell**: the number repeats, combines or sums up others, is quoted from
+  elsewhere, or lacks what a run would need. What a sum or ratio says is then a claim, in the table above.
+
+And of a number that counts:
+
+- **Floor**: the print says that nothing happened: nobody exposed, at least .9 of the accuracy lost, or an attack within
+  .03 of guessing. **Informative**: every other print.
+- **By interval**: our 95 % interval holds a value that rounds to the print. **Near**: ours is within .03 of the print,
+  or within 10 % where the number is no fraction. **Wide**: our interval is wider than the print is large.
+- Of a print with two readings, that of the authors' code counts.
+"""
+
+
+def numbers(rows: pd.DataFrame, papers: Iterable[str]) -> str:
+    """The part of the page about printed numbers; rows of other studies than ``papers`` have their own section."""
+    papers = list(papers)
+    own = rows[~rows["paper"].isin(papers)]
+    rows = rows[rows["paper"].isin(papers)]
+    parts = [
+        HEAD,
+        f"**{headline(rows)}** {apart(rows)}",
+        "### By paper",
+        _by(rows, ["paper"]),
+        chance(rows),
+        _explained(rows),
+    ]
+    parts += ["### By table", _by(rows, ["paper", "artefact", "metric"])]
+    parts += ["### Outside, and why", *(_outside(rows[rows["paper"] == paper]) for paper in papers)]
+    parts += ["### Apart, and why", _apart(rows)]
+    parts += ["### Not run, and why", _reasons(rows, NOT_RUN), "### Not a cell", _reasons(rows, ELSEWHERE)]
+    parts += [
+        "## Our own study of published values",
+        "No paper's claims: the best published accuracies of small private models.",
+        _by(own, ["paper", "artefact", "metric"]),
+    ]
+    parts += [_reasons(own, NOT_RUN)]
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+def counted(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows whose number counts."""
+    return rows[rows["outcome"].isin(COMPARED)]
+
+
+def headline(rows: pd.DataFrame) -> str:
+    """How many printed numbers hold, in a sentence."""
+    compared = counted(rows)
+    informative = compared[~_flag(compared, "floor")]
+    inside, near = _flag(informative, "inside"), _flag(informative, "near")
+    return (
+        f"Of {len(rows):,} printed numbers {len(compared):,} are measured at the paper's size; {len(informative):,} of "
+        f"these are informative: {_share(inside)} lie inside our interval, {_share(near)} are near ours, "
+        f"{(inside & near).sum():,} are both."
+    )
+
+
+def apart(rows: pd.DataFrame) -> str:
+    """What the headline leaves out, in a paragraph: width, floors and numbers that do not count."""
+    compared = counted(rows)
+    informative, floor = compared[~_flag(compared, "floor")], compared[_flag(compared, "floor")]
+    alone = _flag(informative, "inside") & ~_flag(informative, "near")
+    counts = {outcome: int((rows["outcome"] == outcome).sum()) for outcome in (SMALLER, CALIBRATED, NOT_RUN, ELSEWHERE)}
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    wide = _flag(informative, "wide")
+    return (
+        f"{alone.sum():,} are inside by the width of the interval alone; {wide.sum():,} intervals are wider than the "
+        f"print is large. The other {len(floor):,} say that nothing happened: "
+        f"{_share(_flag(floor, 'inside'))} lie inside. Apart: {told}."
+    )
+
+
+def direction(rows: pd.DataFrame) -> str:
+    """How the headline of directional2023 came out, in a sentence: its pairs in table 4, printed and measured."""
+    table4 = rows[(rows["paper"] == "directional2023") & (rows["artefact"] == "table4")]
+    at = table4.assign(epsilon=pd.to_numeric(table4["epsilon"], errors="coerce")).query("epsilon in [1, 50]")
+    pairs = [at[at["mechanism"] == name].set_index(["dataset", "model", "epsilon"]) for name in ("vmf", "gaussian")]
+    vmf, gaussian = pairs[0], pairs[1].loc[pairs[0].index]
+    printed, ours = ((vmf[column] > gaussian[column]).sum() for column in ("print", "measured"))
+    return (
+        f"**directional2023's headline has the opposite sign here**: at the same nominal ε VMF noise is more "
+        f"accurate than Gaussian noise in {printed} of {len(vmf)} printed pairs, and in {ours} of ours."
+    )
+
+
+def chance(rows: pd.DataFrame) -> str:
+    """How many misses chance explains, in a paragraph."""
+    compared = counted(rows)
+    outside = compared[~_flag(compared, "inside")]
+    above = int((outside["measured"] > outside["print"]).sum())
+    return (
+        f"**Chance explains few misses.** Of {len(compared):,} intervals of 95 % about {0.05 * len(compared):.0f} miss "
+        f"the true value; {len(outside):,} miss the print. Chance misses on both sides alike; of ours {above:,} lie "
+        f"above the print and {len(outside) - above:,} below it. Prints are means of a few trainings with a spread of "
+        "their own, which adds to what chance explains; the papers seldom print it."
+    )
+
+
+def _explained(rows: pd.DataFrame) -> str:
+    outside = rows[rows["outcome"] == OUTSIDE]
+    unknown = outside["why"].str.startswith(NOT_KNOWN).sum()
+    half = outside["why"].str.startswith("half named").sum()
+    return (
+        f"**What is known of the {len(outside):,} outside**: for {len(outside) - unknown - half:,} a control says what "
+        f"decides (a run of ours, or the paper's own models of like noise), for {half:,} one goes half of the way "
+        f"(“half named”), of {unknown:,} it is not known."
+    )
+
+
+def _flag(rows: pd.DataFrame, column: str) -> "pd.Series[bool]":
+    return rows[column].fillna(False).astype(bool)
+
+
+def _share(flags: "pd.Series[bool]") -> str:
+    return f"{flags.sum():,} ({100 * flags.mean():.0f} %)" if len(flags) else "0"
+
+
+def _of(flags: "pd.Series[bool]") -> str:
+    return f"{flags.sum()} of {len(flags)}" if len(flags) else "–"
+
+
+def _by(rows: pd.DataFrame, columns: list[str]) -> str:
+    lines = []
+    for names, part in rows.groupby(columns, sort=False):
+        compared = counted(part)
+        told = compared[~_flag(compared, "floor")]
+        floor = compared[_flag(compared, "floor")]
+        apart = [
+            int((part["outcome"] == outcome).sum()) or "–" for outcome in (SMALLER, CALIBRATED, NOT_RUN, ELSEWHERE)
+        ]
+        link = f"[{names[0]}]({names[0]}/README.md)"
+        counts = (len(part), _of(_flag(told, "inside")), _of(_flag(told, "near")), _of(_flag(floor, "inside")))
+        lines.append((link, *names[1:], *counts, *apart))
+    head = ("paper", "where", "what")[: len(columns)]
+    head += (
+        "printed",
+        "informative: by interval",
+        "near",
+        "floor: by interval",
+        SMALLER,
+        CALIBRATED,
+        NOT_RUN,
+        ELSEWHERE,
+    )
+    return table(head, sorted(lines, key=lambda line: str(line[0])))
+
+
+def _outside(rows: pd.DataFrame) -> str:
+    """One paper's numbers that are outside, grouped by their explanation."""
+    outside = rows[rows["outcome"] == OUTSIDE]
+    if outside.empty:
+        return ""
+    parts = [f"#### {outside['paper'].iloc[0]}"]
+    for why, part in outside.groupby("why", sort=False):
+        head = ("where", "data, model", "defense, ε", "what", "print", "measured [95 %]")
+        parts += [f"**{len(part)}**: {why}.", table(head, map(_cell, part.to_dict("records")))]
+    return "\n\n".join(parts)
+
+
+def _apart(rows: pd.DataFrame) -> str:
+    lines = []
+    for (paper, outcome, apart, why), part in rows[rows["apart"].notna()].groupby(
+        ["paper", "outcome", "apart", "why"], sort=False
+    ):
+        lines.append((paper, ", ".join(part["artefact"].unique()), outcome, len(part), apart, why or INSIDE))
+    return table(("paper", "where", "", "numbers", "what differs", "inside, or what is known of why not"), lines)
+
+
+def _cell(row: Mapping[str, Any]) -> tuple[str, ...]:
+    defense = row["mechanism"] if str(row["epsilon"]) == "inf" else f"{row['mechanism']}, {row['epsilon']}"
+    settings = printed_setting(row)
+    told = [settings[key] for key in ("attack", "fpr", "class", "layer") if key in settings]
+    what = f"{row['metric']} ({', '.join(told)})" if told else row["metric"]
+    found = f"{number(row['measured'])} [{number(row['low'])}, {number(row['high'])}]"
+    return row["artefact"], f"{row['dataset']}, {row['model']}", defense, what, number(row["print"]), found
+
+
+def number(value: float) -> str:
+    """A number of the page: three digits, whole from 100 on."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}".replace("-", "−")
+
+
+def _reasons(rows: pd.DataFrame, outcome: str) -> str:
+    lines = []
+    for (paper, why), part in rows[rows["outcome"] == outcome].groupby(["paper", "why"], sort=False):
+        lines.append((paper, ", ".join(part["artefact"].unique()), len(part), why))
+    return table(("paper", "where", "numbers", "why"), lines)
+
+
+def table(head: tuple[str, ...], lines: Iterable[tuple[object, ...]]) -> str:
+    """A table of Markdown."""
+    rows = [head, ("---",) * len(head), *lines]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows)

@@ -1,0 +1,152 @@
+"""What became of each number that a paper prints: one row a number, as ``papers.csv`` has it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.figures.published import keys_of, map_published, printed_setting
+
+PRINTED = ["paper", "artefact", "dataset", "model", "mechanism", "epsilon", "setting", "metric", "value"]
+FOUND = ["measured", "low", "high", "file"]
+JUDGED = ["floor", "inside", "near", "wide"]
+COLUMNS = [*PRINTED, "print", *FOUND, *JUDGED, "outcome", "apart", "why"]
+INSIDE, OUTSIDE, SMALLER, CALIBRATED, NOT_RUN, ELSEWHERE = OUTCOMES = (
+    "inside",
+    "outside",
+    "smaller run",
+    "calibrated",
+    "not run",
+    "not a cell",
+)
+COMPARED = (INSIDE, OUTSIDE)  # those that count: at the paper's size in all that is known of it, and not fitted to it
+NOT_KNOWN = "not known"
+DIFFERENCES = ("delta_mi_auc", "delta_mse")  # of two printed numbers
+FRACTIONS = (
+    *("accuracy", "train_accuracy", "test_accuracy", "top10_accuracy", "accuracy_loss", "train_test_gap"),
+    *("mi_accuracy", "mi_auc", "membership_advantage", "attribute_advantage", "ssim"),
+)
+OF_CHANCE = ("mi_accuracy", "mi_auc")  # which are ½ where an attack finds nothing
+
+Explained = Sequence[Mapping[str, Any]]
+
+
+def measured_at_scale(files: Mapping[str, pd.DataFrame], full: Sequence[str] = ()) -> pd.DataFrame:
+    """What was measured at a paper's scale: ``measured``, ``low``, ``high``, ``file``, indexed by `keys_of`.
+
+    A figure says in its column ``inside`` whether the print lies in our interval, and leaves it empty if a run has
+    fewer members than the paper's. So the rows with a value there are those at the paper's scale.
+
+    Args:
+        files: the csv files of one study's figures, by name.
+        full: those of them whose undefended cells are at the paper's scale, though no print was joined to them.
+
+    Raises:
+        UserError: two files give one cell two values.
+    """
+    known: dict[tuple[str, ...], dict[str, Any]] = {}
+    for name, frame in sorted(files.items()):
+        compared = frame[frame["inside"].notna() | ((name in full) & (frame["mechanism"] == "none"))]
+        for key, row in zip(keys_of(compared), compared.to_dict("records"), strict=True):
+            found = known.setdefault(key, {**{column: row[column] for column in FOUND[:3]}, "file": name})
+            if abs(found["measured"] - row["measured"]) > 1e-9:
+                cell = f"{row['dataset']}/{row['model']}/{row['defense']}"
+                raise UserError(
+                    f"{found['file']} and {name} measure {row['metric']} of {cell} "
+                    f"differently ({found['measured']:g}, {row['measured']:g}); keep the files of one run"
+                )
+    return pd.DataFrame(known.values(), index=pd.Index(known, tupleize_cols=False), columns=FOUND)
+
+
+def outcomes(
+    published: pd.DataFrame,
+    at_scale: pd.DataFrame,
+    explained: Explained,
+    smaller: Explained = (),
+    calibrated: Explained = (),
+) -> pd.DataFrame:
+    """What became of each printed number: a row with ``COLUMNS`` for each, in the order of print.
+
+    ``floor`` says that the print tells of nothing that happened: nobody exposed, nine tenths of the accuracy lost, an
+    attack at chance. ``apart`` says why a measured number does not count. ``inside``, ``near`` and ``wide`` judge what
+    was measured: does our interval hold a value that rounds to the print, is ours within .03 (of a fraction) or 10 %
+    (of another number), and is the interval wider than the print is large.
+
+    Args:
+        published: one paper's rows, as `read_published` gives them.
+        at_scale: as `measured_at_scale` gives them for the paper's study.
+        explained: what is known about numbers that are outside or were not run. Each entry names columns of
+            ``papers.csv`` or keys of a printed setting, with a value or a list of values, and says ``why``. The first
+            entry that fits a row counts.
+        smaller, calibrated: likewise, of runs that are smaller than the paper's in anything but members, and of
+            settings that were chosen by the prints themselves.
+    """
+    mapped = map_published(published).drop_duplicates("row").set_index("row")
+    keys = dict(zip(mapped.index, keys_of(mapped), strict=True))
+    seen: dict[tuple[str, ...], tuple[str, float, float]] = {}
+    rows = []
+    for label, printed in published.iterrows():
+        ours, key = mapped.loc[label], keys[label]
+        row = {**printed[PRINTED], "print": ours["published"], "outcome": NOT_RUN}
+        row["floor"] = is_floor(row["metric"], row["print"])
+        first, value, reach = seen.get(key, ("", 0.0, 0.0))
+        if ours["reason"]:
+            row |= {"outcome": ELSEWHERE, "why": ours["reason"]}
+        elif row["metric"] in DIFFERENCES:
+            row |= {"outcome": ELSEWHERE, "why": "the difference of two numbers, which are compared themselves"}
+        elif first and abs(value - row["print"]) <= reach + ours["half_unit"]:
+            row |= {"outcome": ELSEWHERE, "why": f"repeats a number of {first}, where it is compared"}
+        elif key in at_scale.index:
+            row |= _judged(row, at_scale.loc[[key]].iloc[0], ours["half_unit"])
+            why_smaller, why_calibrated = _first(row, smaller), _first(row, calibrated)
+            if why_calibrated or why_smaller:
+                row |= {"outcome": CALIBRATED if why_calibrated else SMALLER, "apart": why_calibrated or why_smaller}
+        if not ours["reason"]:
+            seen.setdefault(key, (row["artefact"], row["print"], ours["half_unit"]))
+        rows.append({"why": _why(row, explained)} | row)
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def is_floor(metric: str, printed: float) -> bool:
+    """Whether a print says that nothing happened.
+
+    >>> is_floor("members_exposed", 0), is_floor("accuracy_loss", 0.94), is_floor("mi_auc", 0.52)
+    (True, True, True)
+    >>> is_floor("mi_auc", 0.6), is_floor("test_accuracy", 0.94)
+    (False, False)
+    """
+    return (
+        (metric == "members_exposed" and printed == 0)
+        or (metric == "accuracy_loss" and printed >= 0.9)
+        or (metric in OF_CHANCE and abs(printed - 0.5) <= 0.03)
+    )
+
+
+def _judged(row: Mapping[str, Any], found: pd.Series, half_unit: float) -> dict[str, Any]:
+    inside = bool(found["low"] <= row["print"] + half_unit and row["print"] - half_unit <= found["high"])
+    allowed = 0.03 if row["metric"] in FRACTIONS else 0.1 * abs(row["print"])
+    return {
+        **found,
+        "inside": inside,
+        "near": bool(abs(found["measured"] - row["print"]) <= max(allowed, half_unit) + 1e-9),
+        "wide": bool(found["high"] - found["low"] > abs(row["print"])),
+        "outcome": INSIDE if inside else OUTSIDE,
+    }
+
+
+def _why(row: Mapping[str, Any], explained: Explained) -> str:
+    if row.get("inside"):
+        return ""
+    outcome = OUTSIDE if "inside" in row else row["outcome"]
+    return _first({**row, "outcome": outcome}, explained) or NOT_KNOWN
+
+
+def _first(row: Mapping[str, Any], entries: Explained) -> str:
+    """The ``why`` of the first entry that fits the row, "" if none does."""
+    known = {**row, **printed_setting(row)}
+    for entry in entries:
+        fits = {key: value if isinstance(value, list) else [value] for key, value in entry.items() if key != "why"}
+        if all(str(known.get(key, "")) in map(str, values) for key, values in fits.items()):
+            return str(entry["why"])
+    return ""
