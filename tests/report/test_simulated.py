@@ -101,12 +101,19 @@ def planted_row(study: Study, cell: Cell, row: pd.Series) -> bool:
     return True  # drawn by nobody: the world itself gave it
 
 
+def at_threshold(study: Study, cell: Cell, row: pd.Series) -> bool:
+    """Within the interval, but for what ties and the coins' exact number of members move."""
+    true = truth(study.world, cell, int(row["attack"].removeprefix("attack_")))[f"share {row['threshold']:g}"]
+    return row["low"] - 0.003 <= true <= row["high"] + 0.003
+
+
 RATES_OF = ("reached_advantage", "membership_advantage", "balanced_accuracy", "membership_auc", "reached_tpr")
 GIVEN = ("learning_rate", "tuning_accuracy", "epsilon_spent", "advantage_proven", "tpr_proven")
 ROWS: dict[str, Callable[[Study, Cell, pd.Series], bool]] = {
     **dict.fromkeys(RATES_OF, a_rate),
     "members_exposed": a_count,
     **dict.fromkeys(("test_accuracy", "train_accuracy"), an_accuracy),
+    "threshold_advantage": at_threshold,
     "train_test_gap": lambda study, cell, row: within(row, 0.0),
     "accuracy_loss": a_loss,
     "epsilon_lower_bound": a_bound,
@@ -200,6 +207,7 @@ FACTS: dict[str, Callable[[Study, Number], bool]] = {
     "limit_accuracy_loss": equals(lambda study: study.world.acceptable.accuracy_loss),
     "limit_advantage": equals(lambda study: study.world.acceptable.advantage),
     "confidence": equals(lambda study: 0.95),
+    "test_error": lambda study, number: 0.05 / max(len(study.world.private), 1) <= number.value <= 0.05,
     "members_of_ten_accused_at_random": lambda study, one: one.value == 10 * one.qualifiers["prior"],
     **dict.fromkeys(("fpr", "prior", "count"), always),
     "nonmembers_needed": lambda study, one: one.value == ceil(log(0.05) / log1p(-one.qualifiers["fpr"])),
@@ -216,10 +224,6 @@ def told(study: Study, claim: Claim) -> list[Cell]:
 
 def counts(claim: Claim) -> list[int]:
     return [int(number.value) for number in claim.numbers if number.estimates == "count"]
-
-
-def among(study: Study) -> int:
-    return max(len(study.world.private), 1) * max(len(study.world.undefended), 1)
 
 
 def label(cell: Cell, claim: Claim) -> str:
@@ -337,15 +341,11 @@ def its_neighbors(study: Study, answer: Answer, claim: Claim) -> bool:
 
 
 def all_together(study: Study, answer: Answer, claim: Claim) -> bool:
-    """All large intervals at once, of whatever setting."""
-    assert counts(claim) == [among(study), len(study.world.private)]
-    found = [(one, study.world.cell(one.model, one.defense)) for one in answer.settings if one.private]
-    return all(
-        within(one.accuracy_held, cell.accuracy)
-        and within(one.loss_held, loss(study.world, cell))
-        and within(one.advantage_held, of_strongest(study.world, cell, "reached_advantage"), COST["reached_advantage"])
-        for one, cell in found
-    )
+    """What is said to keep the accuracy and to protect does, and what surely fails does not do both."""
+    world, found = study.world, [(one, study.world.cell(one.model, one.defense)) for one in answer.settings]
+    private = [(one, keeps(world, cell) and protects(world, cell)) for one, cell in found if one.private]
+    shown = [both for one, both in private if one.keeps == one.protects == "yes"]
+    return all(shown) and not any(both for one, both in private if one.judgment.aside and not one.refuted)
 
 
 def tuning(study: Study, answer: Answer, claim: Claim) -> bool:
@@ -505,8 +505,7 @@ def test_comparing_record_by_record_narrows_every_loss_and_moves_none():
         )
         for one, other in zip(paired, alone, strict=True):
             assert one.loss.value == pytest.approx(other.loss.value, abs=1e-12)
-            for own, wide in ((one.loss, other.loss), (one.loss_held, other.loss_held)):
-                assert own.high - own.low < wide.high - wide.low or one.defense == "none"
+            assert one.loss.high - one.loss.low < other.loss.high - other.loss.low or one.defense == "none"
 
 
 def test_a_claim_of_a_kind_that_nobody_checks_fails(monkeypatch):

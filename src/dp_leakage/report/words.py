@@ -8,8 +8,10 @@ from dp_leakage.figures.numbers import fraction
 from dp_leakage.figures.style import at_most, look, name
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.thresholds import SHARES
 from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
 from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.decision import ALPHA
 from dp_leakage.report.guarantees import (
     SAYS_LITTLE,
     choice_words,
@@ -272,7 +274,7 @@ def _use(answer: Answer, one: Setting, tell: Telling) -> str:
     if np.isfinite(one.loss.value) and (not guesses or one.loss.value > answer.acceptable.accuracy_loss):
         use, but = _lost(answer, one, tell), " and is"
     else:
-        right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
+        right = _alone(tell, "test_accuracy", one.accuracy, _share(one.accuracy.value), one)
         use, but = f"is right on {right} of new records", ","
     return f"{use}{but} not shown to beat guessing ({_guessing_share(answer, tell)})" if guesses else use
 
@@ -280,15 +282,15 @@ def _use(answer: Answer, one: Setting, tell: Telling) -> str:
 def _lost(answer: Answer, one: Setting, tell: Telling) -> str:
     """A gain counts as one only if chance does not explain it."""
     gains = _share(one.loss.value)[0] == "−"
-    if gains and one.loss_held.high >= 0:
+    if gains and one.loss.high >= 0:
         return "loses no accuracy as measured"
-    lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(abs(one.loss.value)), one, answer.comparisons)
+    lost = _alone(tell, "accuracy_loss_best", one.loss, _share(abs(one.loss.value)), one)
     return f"is {lost} above {BEST}" if gains else f"loses {lost} of {BEST}"
 
 
 def _risk(one: Setting, tell: Telling) -> str:
     """What the strongest attack reaches, and that chance could explain it."""
-    if one.leak is None or one.advantage_held is None:
+    if one.leak is None:
         return "no membership attack was run on it"
     shown = fraction(one.leak.advantage.value)
     reached = tell(
@@ -300,13 +302,13 @@ def _risk(one: Setting, tell: Telling) -> str:
         **_strongest(one.leak),
         **_where(one),
     )
-    chance = ", which chance alone could explain" if one.advantage_held.low <= 0 else ""
+    chance = ", which chance alone could explain" if one.leak.advantage.low <= 0 else ""
     return f"the strongest attack's advantage is {reached}{chance}"
 
 
-def _held(tell: Telling, metric: str, held: Estimate, shown: str, one: Setting, among: int) -> str:
+def _alone(tell: Telling, metric: str, found: Estimate, shown: str, one: Setting) -> str:
     """The value alone; its interval is in the claim, and on the tiles."""
-    return tell(metric, held.value, shown, low=held.low, high=held.high, among=among, **_where(one))
+    return tell(metric, found.value, shown, low=found.low, high=found.high, **_where(one))
 
 
 def _loss_limit(answer: Answer, tell: Telling) -> str:
@@ -483,10 +485,7 @@ def _rates_of(one: Setting, tell: Telling) -> str:
     cell = f"{_cell(one, tell)}:"
     if one.leak is None:
         return f"{cell} no membership attack was run on it."
-    judged = "chance alone could explain that"
-    if one.leak.advantage.low > 0:
-        together = one.advantage_held is not None and one.advantage_held.low <= 0
-        judged = f"the interval excludes 0{', but not the one that holds for all settings' if together else ''}"
+    judged = "the interval excludes 0" if one.leak.advantage.low > 0 else "chance alone could explain that"
     reached = tell.fraction("reached_advantage", one.leak.advantage, **_strongest(one.leak))
     identified = _identified(one.leak, tell)
     auc = tell.fraction("membership_auc", one.leak.auc, attack=one.leak.attack)
@@ -521,30 +520,23 @@ def _twin(one: Setting, twin: Setting | None, tell: Telling) -> str:
 
 
 def _choice(answer: Answer) -> list[Claim]:
-    """How intervals pay for the choice, and that ε does not."""
-    if not answer.tried or answer.comparisons < 2 or not answer.told:
+    """How the test pays for the choice, and that ε does not."""
+    if answer.tried < 2 or not answer.told:
         return []
     tell = Telling({"dataset": answer.dataset})
-    compared = "private settings" if answer.best is None else "comparisons of private settings with undefended models"
-    wider = "; ".join(_held_together(one, answer, tell) for one in answer.told)
+    fail = sum(one.judgment.aside for one in candidates(answer.settings))
+    aside = (
+        f" {tell.count(fail)} of {tell.count(answer.tried)} settings surely fail and were set aside." if fail else ""
+    )
+    share = f"{100 * ALPHA / max(answer.sharers, 1):.2g}"
     words = (
-        f"Settings are judged by wider intervals, which hold for all {tell.count(answer.comparisons)} {compared} at "
-        f"once, with {tell('confidence', 0.95, '95')} % confidence for each of accuracy, loss and advantage "
-        f"(Bonferroni): {wider}. {choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
+        "A setting is tested as a whole, one-sided: against each undefended model, against guessing, and for each "
+        f"attack at each of {tell.count(len(SHARES))} thresholds.{aside} Each test may err with "
+        f"{tell('test_error', ALPHA / max(answer.sharers, 1), share)} %, so that with "
+        f"{tell('confidence', 1 - ALPHA, f'{100 * (1 - ALPHA):g}')} % confidence every setting that passes meets both "
+        f"limits. {choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
     ).rstrip()
     return [tell.claim(f"{answer.dataset}.choice", "choice", answer.dataset, words)]
-
-
-def _held_together(one: Setting, answer: Answer, tell: Telling) -> str:
-    """The intervals of one setting that hold together with all others."""
-    said = {"among": answer.comparisons, **_where(one)}
-    found = [f"accuracy {tell.percent('test_accuracy', one.accuracy_held, **said)}"]
-    if np.isfinite(one.loss_held.value):
-        found.append(f"loss {tell.percent('accuracy_loss_best', one.loss_held, **said)}")
-    if one.leak is not None and one.advantage_held is not None:
-        held = tell.fraction("reached_advantage", one.advantage_held, **said, **_strongest(one.leak))
-        found.append(f"advantage {held}")
-    return f"{_cell(one, tell)}: {', '.join(found)}"
 
 
 def _unproven(answer: Answer) -> list[Claim]:
