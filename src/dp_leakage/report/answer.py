@@ -421,11 +421,22 @@ def shown_to_do_both(private: Iterable[Setting]) -> list[Setting]:
     return [one for one in private if one.keeps == one.protects == "yes"]
 
 
+def is_within(one: Setting, limits: Acceptable) -> bool:
+    """Return whether a setting was measured within both limits, or within that of the risk by proof."""
+    return one.loss.value <= limits.accuracy_loss and (one.by_proof or one.advantage <= limits.advantage)
+
+
+def _excess(one: Setting, limits: Acceptable) -> float:
+    """How many times the worse of both numbers is its limit; the loss counts alone where a proof protects."""
+    lost = np.nan_to_num(one.loss.value) / max(limits.accuracy_loss, NEAR)
+    return float(max(lost, 0.0 if one.by_proof else one.advantage / limits.advantage))
+
+
 def _choose(private: list[Setting], limits: Acceptable) -> tuple[Kind, list[Setting]]:
     """The kind of answer, and the settings that it is about.
 
-    Of undecided ones, those come first that were measured within the limits, or are within them by proof, and then
-    those that surely beat guessing.
+    Of undecided ones, one that was measured within the limits or is within them by proof, and first those that surely
+    beat guessing; else the closest.
     """
     if not private:
         return "untried", []
@@ -434,12 +445,9 @@ def _choose(private: list[Setting], limits: Acceptable) -> tuple[Kind, list[Sett
         return "both", [_safest(sure)]
     may = [one for one in private if "no" not in (one.keeps, one.protects)]
     if may:
-        within = [
-            one
-            for one in may
-            if one.loss.value <= limits.accuracy_loss and (one.by_proof or one.advantage <= limits.advantage)
-        ]
-        return "open", [_safest(_first(within or may, "beats"))]
+        within = [one for one in may if is_within(one, limits)]
+        closest = min(may, key=lambda one: _excess(one, limits))
+        return "open", [_safest(_first(within, "beats")) if within else closest]
     keeping = _first([one for one in private if one.keeps != "no"], "keeps")
     protecting = _first([one for one in private if one.protects != "no"], "protects")
     told = [_safest(keeping)] if keeping else []
