@@ -15,6 +15,7 @@ from dp_leakage.metrics.attribute import value_advantage
 from dp_leakage.metrics.intervals import difference, wilson
 from dp_leakage.metrics.majority import constant_answers, guessing
 from dp_leakage.metrics.rows import MEASURED, NUMBERS, qualifiers, tidy, words_of
+from dp_leakage.metrics.thresholds import SHARES
 
 
 def membership(repeats=3, n=400, shift=0.5, seed=0):
@@ -73,7 +74,9 @@ def test_membership_rows_are_those_of_the_contract():
     expected = {(*key, repeat) for key in per_repeat for repeat in ("0", "1", "2", "all")}
     expected |= {("nonmembers_worth", f"attack=yeom, fpr={f:g}", "all") for f in (0.01, 0.001)}
     expected |= {("members_exposed", f"attack=yeom, fpr={f}, counting=all_runs", "all") for f in (0.01, 0.02, 0.05)}
-    assert set(rows.index) == expected
+    thresholds = [key for key in rows.index if key[0] == "threshold_advantage"]
+    assert len(thresholds) == len(SHARES)
+    assert set(rows.index) - {*thresholds} == expected
     # Some 200 non-members a run cannot measure 0.1 %, and single runs not 1 % either, nor whom it exposes.
     assert rows["value"].isna().sum() == 4 + 3 + 3
     rows = rows.dropna()

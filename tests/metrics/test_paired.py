@@ -78,7 +78,6 @@ def test_models_that_never_differ_may_differ_on_a_few_records_that_were_not_draw
     found = paired_loss(own, base)
     assert found.value == 0.0
     assert 3 / n < found.high * base.accuracies[0] == -found.low * base.accuracies[0] < 4.2 / n  # the rule of three
-    assert width(paired_loss(own, base, 20)) > 1.5 * width(found)
 
 
 def test_models_that_are_always_right_or_never():
@@ -92,11 +91,11 @@ counts = st.lists(st.integers(0, 40), min_size=4, max_size=4)
 
 
 @settings(max_examples=60, deadline=None)
-@given(counts.filter(lambda kinds: sum(kinds) > 3 and kinds[0] + kinds[2] > 0), st.integers(2, 100))
-def test_it_holds_its_value_grows_with_comparisons_and_knows_no_order(kinds, comparisons):
+@given(counts.filter(lambda kinds: sum(kinds) > 3 and kinds[0] + kinds[2] > 0))
+def test_it_holds_its_value_and_knows_no_order(kinds):
     own, base = table(*kinds)
-    found, held = paired_loss(own, base), paired_loss(own, base, comparisons)
-    assert held.low <= found.low <= found.value <= found.high <= held.high <= 1
+    found = paired_loss(own, base)
+    assert found.low <= found.value <= found.high <= 1
     mixed = np.random.default_rng(0).permutation(sum(kinds))
     other = paired_loss(own._replace(right=own.right[:, mixed]), base._replace(right=base.right[:, mixed]))
     assert other == pytest.approx(found, abs=1e-9)
@@ -111,8 +110,6 @@ def test_the_chance_of_trainings_does_not_cancel():
     one = RightAnswers.of(right)
     spread = float(stats.t.ppf(0.975, 3)) * np.std(one.accuracies, ddof=1) / np.sqrt(4)
     assert width(paired_loss(one, one)) > 2 * spread
-    wider = width(paired_loss(one, one, 10)) / width(paired_loss(one, one))
-    assert wider > 1.7  # Student's, with so few trainings, and not the normal distribution's
 
 
 # ---------------------------------------------------------------------- people
@@ -144,7 +141,6 @@ def test_only_the_same_people_pair():
 
 # ---------------------------------------------------------------------- truth
 # 600 studies each: if 94 % of the intervals hold, more than 8.5 % fail with a chance of .008.
-@pytest.mark.parametrize("comparisons", [1, 8])
 @pytest.mark.parametrize(
     ("n", "own", "base", "world"),
     [
@@ -158,13 +154,13 @@ def test_only_the_same_people_pair():
         (240, 0.93, 0.97, {"person": np.arange(240) // 12, "alike": 0.3, "repeats": 3, "trained": 0.001}),
     ],
 )
-def test_it_holds_the_truth(n, own, base, world, comparisons):
+def test_it_holds_the_truth(n, own, base, world):
     rng = np.random.default_rng(7)
     truth, missed = 1 - own / base, 0
     for _ in range(600):
-        found = paired_loss(*drawn(rng, n, own, base, **world), comparisons)
+        found = paired_loss(*drawn(rng, n, own, base, **world))
         missed += not found.low <= truth <= found.high
-    assert missed / 600 <= (0.085 if comparisons == 1 else 0.02)
+    assert missed / 600 <= 0.085
 
 
 @pytest.mark.parametrize("repeats", [1, 2, 3])

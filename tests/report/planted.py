@@ -23,6 +23,7 @@ from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
 from dp_leakage.metrics.rows import completed, row, tidy
 from dp_leakage.metrics.runs import by_repeat
 from dp_leakage.metrics.sources import Asked, measure_sources
+from dp_leakage.metrics.thresholds import SHARES
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.accounting.tradeoff import TradeOff, gaussian
 from dp_leakage.report import Acceptable
@@ -306,6 +307,10 @@ def truth(world: World, cell: Cell, attack: int) -> dict[str, float]:
         "balanced_accuracy": (1 + named[0] - named[1]) / 2,
         "membership_auc": float(-np.trapezoid(tpr, fpr)),
     }
+    # A threshold names all records of its score, so of a share the next whole one.
+    share = (tpr + fpr)[-2::-1] / 2  # rising, without the last point, which names nobody
+    at = [len(cuts) - 1 - int(np.searchsorted(share, wanted - 1e-9)) for wanted in SHARES]
+    found |= {f"share {wanted:g}": float(tpr[i] - fpr[i]) for wanted, i in zip(SHARES, at, strict=True)}
     # Between two points of the ROC, whose records are tied, a coin names.
     return found | {f"tpr {rate:g}": float(np.interp(rate, fpr[::-1], tpr[::-1])) for rate in FPRS}
 

@@ -108,8 +108,9 @@ def test_before_the_first_figure_there_are_at_most_60_words_and_12_numbers(study
 
 def test_the_answer_comes_first_and_names_what_no_epsilon_covers(study: ReportContext, claims: list[Claim]) -> None:
     answer = next(claim for claim in claims if claim.kind == "answer")
+    below = " ".join(claim.words for claim in claims if claim.kind == "caveat" and claim.dataset == answer.dataset)
     assert answer.screen == 1
-    assert ("No ε here covers the PCA, fitted on 1,797 records." in answer.words) == ("ε =" in answer.words)
+    assert ("covers the PCA, fitted on 1,797 records." in below) == (answer.verdict in ("both", "open", "neither"))
     if not study.aware:
         assert claims[0].kind == "unaware"
 
@@ -122,19 +123,6 @@ def test_the_file_has_the_same_is_plain_json_and_the_same_each_time(study: Repor
     assert [claim["words"] for claim in read["claims"]] == [claim.words for claim in claims]
     assert headlines(read) == [claim.words for claim in claims if claim.kind == "answer"]
     assert len({claim["id"] for claim in read["claims"]}) == len(claims)
-
-
-def test_the_held_interval_is_the_one_for_so_many_comparisons(study: ReportContext, claims: list[Claim]) -> None:
-    tiles = [claim for claim in claims if claim.kind == "accuracy"]
-    for claim in tiles:
-        number = next(one for one in claim.numbers if one.estimates == "test_accuracy")
-        rows = study.metrics[study.metrics["metric"] == "test_accuracy"]
-        rows = rows[(rows[["model", "defense"]] == [number.model, number.defense]).all(axis=1)]
-        row = rows[rows["repeat"] == "all"].iloc[0]
-        own = Estimate(row["value"], row["low"], row["high"])
-        held = simultaneous(own, number.among, (0.0, 1.0), rows[rows["repeat"] != "all"]["value"].to_numpy())
-        assert (number.low, number.high) == held[1:]
-    assert pd.Series([claim.figure for claim in tiles]).str.endswith("%").all()
 
 
 @pytest.mark.parametrize(

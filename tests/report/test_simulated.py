@@ -101,12 +101,19 @@ def planted_row(study: Study, cell: Cell, row: pd.Series) -> bool:
     return True  # drawn by nobody: the world itself gave it
 
 
+def at_threshold(study: Study, cell: Cell, row: pd.Series) -> bool:
+    """Within the interval, but for what ties and the coins' exact number of members move."""
+    true = truth(study.world, cell, int(row["attack"].removeprefix("attack_")))[f"share {row['threshold']:g}"]
+    return row["low"] - 0.003 <= true <= row["high"] + 0.003
+
+
 RATES_OF = ("reached_advantage", "membership_advantage", "balanced_accuracy", "membership_auc", "reached_tpr")
 GIVEN = ("learning_rate", "tuning_accuracy", "epsilon_spent", "advantage_proven", "tpr_proven")
 ROWS: dict[str, Callable[[Study, Cell, pd.Series], bool]] = {
     **dict.fromkeys(RATES_OF, a_rate),
     "members_exposed": a_count,
     **dict.fromkeys(("test_accuracy", "train_accuracy"), an_accuracy),
+    "threshold_advantage": at_threshold,
     "train_test_gap": lambda study, cell, row: within(row, 0.0),
     "accuracy_loss": a_loss,
     "epsilon_lower_bound": a_bound,
@@ -200,6 +207,7 @@ FACTS: dict[str, Callable[[Study, Number], bool]] = {
     "limit_accuracy_loss": equals(lambda study: study.world.acceptable.accuracy_loss),
     "limit_advantage": equals(lambda study: study.world.acceptable.advantage),
     "confidence": equals(lambda study: 0.95),
+    "test_error": lambda study, number: 0.05 / max(len(study.world.private), 1) <= number.value <= 0.05,
     "members_of_ten_accused_at_random": lambda study, one: one.value == 10 * one.qualifiers["prior"],
     **dict.fromkeys(("fpr", "prior", "count"), always),
     "nonmembers_needed": lambda study, one: one.value == ceil(log(0.05) / log1p(-one.qualifiers["fpr"])),
@@ -218,31 +226,28 @@ def counts(claim: Claim) -> list[int]:
     return [int(number.value) for number in claim.numbers if number.estimates == "count"]
 
 
-def among(study: Study) -> int:
-    return max(len(study.world.private), 1) * max(len(study.world.undefended), 1)
-
-
-def label(cell: Cell, claim: Claim) -> str:
-    """How the sentence calls a cell."""
-    (budget,) = {n.shown for n in claim.numbers if n.estimates == "claimed_epsilon" and n.defense == cell.defense}
-    return f"ε = {budget} (DP-SGD, RDP; {words_of(cell.model)})"
-
-
 def an_answer(study: Study, answer: Answer, claim: Claim) -> bool:
-    world = study.world
-    outside = all(re.search(rf"No ε (or proof )?here covers {re.escape(what)}", claim.words) for what in world.outside)
-    covered = outside if claim.verdict in ("both", "open", "neither") else True
     short = len([word for word in claim.words.split() if any(map(str.isalpha, word))]) <= 60
-    return short and covered and VERDICTS[claim.verdict](study, claim) and chance(study, answer, claim)
+    return short and VERDICTS[claim.verdict](study, claim)
+
+
+def a_caveat(study: Study, answer: Answer, claim: Claim) -> bool:
+    """What no ε covers is named, and that no proof protects where none does."""
+    covers = [
+        re.search(rf"No ε (or proof )?here covers {re.escape(what)}", claim.words) for what in study.world.outside
+    ]
+    alone = "No proof rules out a stronger attack." in claim.words
+    proven = [2 * ndtr(one.mu / 2) - 1 if one.mu and one.proves else 1.0 for one in told(study, claim)]
+    return all(covers) and (alone == (answer.kind == "both" and proven[0] >= 0.9))
 
 
 def it_does_both(study: Study, claim: Claim) -> bool:
     (chosen,) = told(study, claim)
-    number = [len(study.world.private)] if len(study.world.private) > 1 else []
+    both = [keeps(study.world, one) and protects(study.world, one) for one in study.world.private]
     proven = 2 * ndtr(chosen.mu / 2) - 1 if chosen.mu and chosen.proves else 1.0
-    proof = "any attacker's advantage" not in claim.words or proven <= limit(study)
-    alone = ("is proven of attacks that were not tried" in claim.words) == (proven >= 0.9)
-    return keeps(study.world, chosen) and protects(study.world, chosen) and counts(claim) == number and proof and alone
+    proof = "no attack can have" not in claim.words or proven <= limit(study)
+    every = "every private setting tried meets both limits" not in claim.words or all(both)
+    return keeps(study.world, chosen) and protects(study.world, chosen) and proof and every
 
 
 def limit(study: Study) -> float:
@@ -250,34 +255,37 @@ def limit(study: Study) -> float:
 
 
 def it_may(study: Study, claim: Claim) -> bool:
-    """That nothing is shown is a statement on this study; what may be is excluded by none of the numbers told."""
-    lowest = {n.estimates: n.low for n in claim.numbers if n.low is not None}
-    proof = told(study, claim)[0].mu and gaussian(told(study, claim)[0].mu).advantage <= limit(study)
-    loses = lowest.get("accuracy_loss_best", -1.0) <= study.world.acceptable.accuracy_loss
-    return loses and (proof or lowest["reached_advantage"] <= limit(study))
+    """That nothing is shown is a statement on this study; what may be was measured within the limits."""
+    within = all(
+        number.value <= LIMIT_OF[number.estimates](study) for number in claim.numbers if number.low is not None
+    )
+    proof = all(one.value <= limit(study) for one in claim.numbers if one.estimates == "advantage_proven")
+    return (" may meet both limits" in claim.words) == (within and proof)
+
+
+LIMIT_OF: dict[str, Callable[[Study], float]] = {
+    "accuracy_loss_best": lambda study: study.world.acceptable.accuracy_loss,
+    "reached_advantage": limit,
+}
 
 
 def none_does_both(study: Study, claim: Claim) -> bool:
-    world = study.world
-    sentences = {
-        "No setting keeps accuracy.": not any(keeps(world, one) for one in world.private),
-        "No setting protects.": not any(protects(world, one) for one in world.private),
-        "No setting is proven to protect.": not any(protects(world, one) for one in world.private),
+    world, first = study.world, told(study, claim)[0]
+    anywhere = {
+        "keeps the accuracy": any(keeps(world, one) for one in world.private),
+        "protects": any(protects(world, one) for one in world.private),
+        "is proven to protect": any(protects(world, one) for one in world.private),
     }
-    for one in told(study, claim):
-        called = label(one, claim)
-        leaks, unproven = of_strongest(world, one, "reached_advantage") > limit(study), not protects(world, one)
-        sentences[f"{called} keeps accuracy but leaks:"] = keeps(world, one) and leaks
-        sentences[f"{called} may keep accuracy but leaks:"] = leaks
-        sentences[f"{called} keeps accuracy, but is not proven to protect:"] = keeps(world, one) and unproven
-        sentences[f"{called} may keep accuracy, but is not proven to protect:"] = unproven
-        sentences[f"{called} protects, but"] = protects(world, one)
-    said = all(true for words, true in sentences.items() if words in claim.words)
-    return said and not any(keeps(world, one) and protects(world, one) for one in world.private)
+    lead = claim.words.split(". ")[0]
+    denied = all(not true for words, true in anywhere.items() if lead.endswith(words))
+    leaks = "but leaks:" not in claim.words or of_strongest(world, first, "reached_advantage") > limit(study)
+    last = told(study, claim)[-1]
+    safe = not any(words in claim.words for words in ("protects, but", ", and protects.")) or protects(world, last)
+    return denied and leaks and safe and not any(keeps(world, one) and protects(world, one) for one in world.private)
 
 
 def not_shown_to_beat_guessing(study: Study, claim: Claim) -> bool:
-    assert "not shown to be better than guessing" in claim.words  # nothing is said of what is true
+    assert "No undefended model is shown to beat guessing" in claim.words  # nothing is said of what is true
     return all(cell.defense == "none" for cell in told(study, claim))
 
 
@@ -337,15 +345,11 @@ def its_neighbors(study: Study, answer: Answer, claim: Claim) -> bool:
 
 
 def all_together(study: Study, answer: Answer, claim: Claim) -> bool:
-    """All large intervals at once, of whatever setting."""
-    assert counts(claim) == [among(study), len(study.world.private)]
-    found = [(one, study.world.cell(one.model, one.defense)) for one in answer.settings if one.private]
-    return all(
-        within(one.accuracy_held, cell.accuracy)
-        and within(one.loss_held, loss(study.world, cell))
-        and within(one.advantage_held, of_strongest(study.world, cell, "reached_advantage"), COST["reached_advantage"])
-        for one, cell in found
-    )
+    """What is said to keep the accuracy and to protect does, and what surely fails does not do both."""
+    world, found = study.world, [(one, study.world.cell(one.model, one.defense)) for one in answer.settings]
+    private = [(one, keeps(world, cell) and protects(world, cell)) for one, cell in found if one.private]
+    shown = [both for one, both in private if one.keeps == one.protects == "yes"]
+    return all(shown) and not any(both for one, both in private if one.judgment.aside and not one.refuted)
 
 
 def tuning(study: Study, answer: Answer, claim: Claim) -> bool:
@@ -372,6 +376,7 @@ def unproven(study: Study, answer: Answer, claim: Claim) -> bool:
 
 WORDS: dict[str, Callable[[Study, Answer | None, Claim], bool]] = {
     "answer": an_answer,
+    "caveat": a_caveat,
     "unaware": unaware,
     "baseline": a_baseline,
     "accuracy": on_the_tile,
@@ -505,8 +510,7 @@ def test_comparing_record_by_record_narrows_every_loss_and_moves_none():
         )
         for one, other in zip(paired, alone, strict=True):
             assert one.loss.value == pytest.approx(other.loss.value, abs=1e-12)
-            for own, wide in ((one.loss, other.loss), (one.loss_held, other.loss_held)):
-                assert own.high - own.low < wide.high - wide.low or one.defense == "none"
+            assert one.loss.high - one.loss.low < other.loss.high - other.loss.low or one.defense == "none"
 
 
 def test_a_claim_of_a_kind_that_nobody_checks_fails(monkeypatch):

@@ -280,7 +280,7 @@ def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
         if len(blocks[0].rows) >= FEWEST_REPEATS:
             alone = [residual(block) for block in blocks]
             repeats.append(
-                _of_repeats(np.sum([block.rows for block in blocks], axis=0), sum(part.variance for part in alone))
+                of_repeats(np.sum([block.rows for block in blocks], axis=0), sum(part.variance for part in alone))
             )
             cells += alone
     records = [_of_records(sum(block.columns for block in shared)) for shared in zip(*groups, strict=True)]
@@ -308,7 +308,7 @@ def _hall(quantile: float, skewness: float) -> float:
     return float(moved - quantile)
 
 
-def _of_repeats(means: np.ndarray, of_cells: float) -> _Spread:
+def of_repeats(means: np.ndarray, of_cells: float) -> _Spread:
     """The part of the variance of a mean of R repeats' means that comes from the repeats and from the cells.
 
     The cells alone give ``of_cells``, so it is at least what one of ten studies with that variance would show.

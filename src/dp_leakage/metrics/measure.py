@@ -30,6 +30,7 @@ from dp_leakage.metrics.reached import named_by_best_threshold
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL, by_repeat
 from dp_leakage.metrics.strongest import of_strongest
+from dp_leakage.metrics.thresholds import measure_thresholds
 
 FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
 TOP = 10
@@ -48,7 +49,8 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
     Returns:
         reached_advantage and reached_tpr: the best TPR − FPR at thresholds chosen on other records (`reached`), and the
             TPR at small FPR (`rates.tpr_at`). These are the numbers to quote for the leakage. nonmembers_worth says for
-            each FPR how many independent non-members there are; a TPR that these cannot measure is NaN. Further rows
+            each FPR how many independent non-members there are; a TPR that these cannot measure is NaN.
+            threshold_advantage is TPR − FPR at fixed thresholds, for the report's test (`thresholds`). Further rows
             follow the papers' definitions: membership_advantage and balanced_accuracy of the attack's own decision;
             membership_auc; and members_exposed with counting=mean and, over all repeats, counting=all_runs. If rows are
             persons, and ``of_records`` keeps the scores of their records: record_advantage, record_auc and record_tpr,
@@ -61,6 +63,7 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
     own, flags = {"attack": attack}, flagged.astype(np.float64)
     judged = partial(_judged, member=member, repeats=repeats)
     rows = judged("reached_advantage", own, REACHED, named_by_best_threshold(score, member))
+    rows += measure_thresholds(score, member, attack)
     rows += judged("membership_advantage", own, ADVANTAGE, flags)
     rows += judged("balanced_accuracy", own, BALANCED, flags)
     rows += judged("membership_auc", own, AUC, score)

@@ -20,9 +20,19 @@ import pandas as pd
 from scipy.special import ndtri, stdtrit
 
 from dp_leakage.data.persons import effective_of
-from dp_leakage.metrics.intervals import FEWEST_REPEATS, Estimate, difference, freedom_of, ratio, widen, wilson
+from dp_leakage.metrics.intervals import (
+    CONFIDENCE,
+    FEWEST_REPEATS,
+    Estimate,
+    Z,
+    difference,
+    freedom_of,
+    ratio,
+    widen,
+    wilson,
+)
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, covariance
-from dp_leakage.metrics.simultaneous import half_width, level_of
+from dp_leakage.metrics.simultaneous import half_width
 
 Spread: TypeAlias = Sequence[tuple[float, int]]  # parts of a variance, each with its degrees of freedom
 READ = ("repeat", RIGHT, ASKED)  # columns of a training's history that `right_answers` reads
@@ -47,7 +57,7 @@ def unpaired_loss(own: Estimate, base: Estimate) -> Estimate:
     return Estimate(1 - kept.value, 1 - kept.high, 1 - kept.low)
 
 
-def paired_loss(own: RightAnswers, base: RightAnswers, comparisons: int = 1) -> Estimate:
+def paired_loss(own: RightAnswers, base: RightAnswers) -> Estimate:
     """1 − own / base of the mean accuracies of R and S models on the same records, for which `pairs` holds.
 
     The difference is divided by the accuracy of ``base`` (`ratio`); their correlation is that which the choice of the
@@ -55,10 +65,8 @@ def paired_loss(own: RightAnswers, base: RightAnswers, comparisons: int = 1) -> 
 
     Args:
         own, base: right answers. Repeats of one side are independent trainings.
-        comparisons: how many such intervals shall hold together with 95 % confidence (Bonferroni).
     """
-    level = level_of(comparisons)
-    far = float(ndtri(level))
+    level, far = (1 + CONFIDENCE) / 2, Z
     theirs = base.right.mean(axis=0)
     more = theirs - own.right.mean(axis=0)
     counts = np.stack([np.maximum(more, 0.0), np.maximum(-more, 0.0), theirs])

@@ -7,8 +7,8 @@ nothing.
 
 A setting whose ε, or what is proven of it, an attack refutes is not chosen among, and nothing counts as proven of it.
 
-A setting is recommended only if all that it must satisfy holds with 95 % confidence for all settings tried at once
-(`dp_leakage.metrics.simultaneous`). So of all studies, at most one in twenty recommends a setting that fails.
+A setting is recommended only if it passes a test of all that it must satisfy (`decision`). So of all studies, at most
+one in twenty recommends a setting that fails.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,14 +21,14 @@ import pandas as pd
 from dp_leakage.data.outside import grouping
 from dp_leakage.figures.frames import chosen, in_order, is_private
 from dp_leakage.figures.style import Series
-from dp_leakage.metrics import STRONGEST
+from dp_leakage.metrics.contrast import Contrast, above_share, kept
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.paired import paired_loss, pairs, unpaired_loss
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.rows import CELL
-from dp_leakage.metrics.runs import ALL
-from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.metrics.spent import contradicted, known, spent
+from dp_leakage.metrics.thresholds import METRIC, of_row
+from dp_leakage.report.decision import ALPHA, Conditions, Is, Judgment, judge
 from dp_leakage.report.exceeded import exceeded
 from dp_leakage.report.guarantees import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.leak import Leak, leaks
@@ -37,7 +37,6 @@ from dp_leakage.report.tuned import Tuned, tuned_of
 NEAR = 1e-3  # relative: what a search for noise misses its ε by, and versions of libraries differ by, is less
 Key = tuple[str, str, str]  # data set, model, defense
 Kind = Literal["both", "open", "neither", "guessing", "untried", "elsewhere"]
-Is = Literal["yes", "no", "open"]
 
 
 @dataclass(frozen=True)
@@ -73,13 +72,8 @@ class Setting:
         leak: what attackers reach there; None if no membership attack was run.
         proven: the most that any attack could reach; None if nothing is proven.
         tuned: how its learning rate was found; None if it was given.
-        accuracy_held, loss_held, advantage_held: intervals that hold for all private settings tried at once.
-        beats: whether it is better than guessing the class.
-        keeps: whether the accuracy loss is acceptable and the model better than guessing.
-        protects: whether the risk is acceptable; ``no`` also where that needs a proof and there is none.
-        by_proof: whether that is proven.
-        shown_to_leak: whether the strongest attack's advantage surely exceeds the acceptable one, and a difference
-            between members and others themselves does not explain it.
+        conditions: what it must satisfy.
+        judgment: what the test shows of it among all private settings.
         refuted: whether an attack refutes its ε or what is proven of it, so that nothing is.
         front: whether no other setting is at least as accurate and as little leaky as measured, and better in one.
     """
@@ -100,14 +94,8 @@ class Setting:
     leak: Leak | None
     proven: Proven | None
     tuned: Tuned | None
-    accuracy_held: Estimate
-    loss_held: Estimate
-    advantage_held: Estimate | None
-    beats: Is
-    keeps: Is
-    protects: Is
-    by_proof: bool
-    shown_to_leak: bool
+    conditions: Conditions
+    judgment: Judgment
     refuted: bool = False
     front: bool = False
 
@@ -125,6 +113,33 @@ class Setting:
     def grouping(self) -> str:
         """`outside.grouping` of its units."""
         return grouping(str(self.row["unit"]), "kmeans" if self.clustered else None)
+
+    @property
+    def beats(self) -> Is:
+        """Whether it is better than guessing the class."""
+        return self.judgment.beats
+
+    @property
+    def keeps(self) -> Is:
+        """Whether the accuracy loss is acceptable and the model better than guessing."""
+        return self.judgment.keeps
+
+    @property
+    def protects(self) -> Is:
+        """Whether the risk is acceptable; ``no`` also where that needs a proof and there is none."""
+        return "no" if self.refuted else self.judgment.protects
+
+    @property
+    def by_proof(self) -> bool:
+        """Whether the risk is proven to be acceptable."""
+        return self.conditions.by_proof
+
+    @property
+    def shown_to_leak(self) -> bool:
+        """Whether an attack surely exceeds the acceptable advantage, and no difference between members and others
+        themselves explains it.
+        """
+        return self.judgment.leaks
 
     @property
     def advantage(self) -> float:
@@ -152,7 +167,7 @@ class Answer:
         told: those that the answer is about: the recommended one, the one that may be, or the one that keeps the
             accuracy and the one that protects (each if there is one).
         tried: the private settings that it was chosen among.
-        comparisons: the intervals that hold together: the private settings tried times the undefended models.
+        sharers: among how many tests the 5 % of error were divided (`decision.judge`).
         guessing: the accuracy of guessing the class (`metrics.majority.guessing`); NaN if not known.
         acceptable: the limits.
     """
@@ -163,7 +178,7 @@ class Answer:
     settings: tuple[Setting, ...]
     told: tuple[Setting, ...]
     tried: int
-    comparisons: int
+    sharers: int
     guessing: float
     acceptable: Acceptable
 
@@ -180,7 +195,7 @@ def answers(
     """One answer per data set whose accuracy was measured, in their order.
 
     Args:
-        metrics: rows of all cells; those of single repeats tell how much the repeats differ.
+        metrics: rows of all cells.
         acceptable: the limits; None for the defaults.
         guessing: data set → the accuracy of guessing, if it is known.
         aware: whether an attack learns from models under the defense that it attacks. Where none does, little measured
@@ -196,7 +211,6 @@ def answers(
     found = [
         _answer(
             part,
-            metrics[metrics["dataset"] == dataset],
             refuted,
             limits,
             float(known.get(str(dataset), np.nan)),
@@ -230,7 +244,6 @@ def singled_out(found: Sequence[Answer]) -> set[tuple[str, str, str, str]]:
 # ---------------------------------------------------------------------- judging
 def _answer(
     frame: pd.DataFrame,
-    whole: pd.DataFrame,
     refuted: Collection[Key],
     acceptable: Acceptable,
     guessing: float,
@@ -238,7 +251,7 @@ def _answer(
     tested: Mapping[Key, RightAnswers],
     constant: RightAnswers | None,
 ) -> Answer:
-    """The answer from rows over all repeats, and from those of single ones too."""
+    """The answer from rows over all repeats."""
     accuracy = in_order(frame[(frame["metric"] == "test_accuracy") & frame["value"].notna()])
     accounted = spent(frame).set_index(CELL)
     accuracy = accuracy.assign(
@@ -249,13 +262,10 @@ def _answer(
     )
     undefended = accuracy[accuracy["defense"] == "none"]
     tried = int(accuracy["private"].sum())
-    comparisons = max(tried, 1) * max(len(undefended), 1)
-    single = whole[(whole["repeat"] != ALL) & whole["metric"].isin(["test_accuracy", "reached_advantage"])]
-    cells, repeats = (dict(iter(rows.groupby(CELL))) for rows in (frame, single))
+    cells = dict(iter(frame.groupby(CELL)))
     least = known(frame).sort_values("epsilon_spent", kind="stable").drop_duplicates(CELL).set_index(CELL)
-    judge = _Judge(
+    reader = _Reader(
         cells,
-        repeats,
         tested,
         constant,
         leaks(frame),
@@ -263,28 +273,27 @@ def _answer(
         accounted,
         least,
         refuted,
-        comparisons,
         acceptable,
         guessing,
-        aware,
     )
-    settings = _with_front([judge.setting(row) for _, row in accuracy.iterrows()])
+    read = [reader.setting(row) for _, row in accuracy.iterrows()]
+    judgments, sharers = judge([one.conditions for one in read], acceptable.advantage, acceptable.risk, aware)
+    settings = _with_front([replace(one, judgment=own) for one, own in zip(read, judgments, strict=True)])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
     kind, told = _choose(candidates(settings), acceptable)
-    if best is not None:
-        held = simultaneous(best.accuracy, len(undefended), (0.0, 1.0))
-        if judge.beats((best.dataset, best.model, best.defense), held, len(undefended)) != "yes":
-            kind, told = "guessing", []
+    # One that beats guessing is enough, so that nothing is divided among the undefended models.
+    bases = [one.conditions.guess for one in settings if one.defense == "none"]
+    if bases and not any(guess is None or guess.is_above(0.0, ALPHA) for guess in bases):
+        kind, told = "guessing", []
     dataset = str(frame["dataset"].iloc[0])
-    return Answer(dataset, kind, best, tuple(settings), tuple(told), tried, comparisons, guessing, acceptable)
+    return Answer(dataset, kind, best, tuple(settings), tuple(told), tried, sharers, guessing, acceptable)
 
 
 @dataclass(frozen=True)
-class _Judge:
-    """Judges the cells of one data set by the same limits."""
+class _Reader:
+    """Reads the settings of one data set, and what each must satisfy."""
 
     cells: Mapping[Key, pd.DataFrame]
-    repeats: Mapping[Key, pd.DataFrame]
     tested: Mapping[Key, RightAnswers]
     constant: RightAnswers | None
     leaks: Mapping[Key, Leak]
@@ -292,33 +301,22 @@ class _Judge:
     accounted: pd.DataFrame
     least: pd.DataFrame  # the smallest ε that a valid accountant proves, for any neighbors
     refuted: Collection[Key]  # those whose ε, or what is proven of them, an attack refutes
-    comparisons: int
     acceptable: Acceptable
     guessing: float
-    aware: bool
 
     def setting(self, row: pd.Series) -> Setting:
+        """Return a setting that is not judged yet."""
         key = (row["dataset"], row["model"], row["defense"])
         own, found = self.cells[key], self.leaks.get(key)
-        proven = proven_of(own, key[2])
-        accuracy, held = _of(row), self._held(key, "test_accuracy", _of(row), (0.0, 1.0))
-        loss, loss_held = self._loss(key, accuracy), self._loss(key, held, self.comparisons)
-        leak_held = None
-        if found is not None:
-            leak_held = self._strongest_held(key, found.advantage)
         refuted = key in self.refuted
-        proven = None if refuted else proven
-        by_proof = proven is not None and proven.advantage <= self.acceptable.advantage
-        shown_to_leak = leak_held is not None and leak_held.low > self.acceptable.advantage
-        shown_to_leak = shown_to_leak and not (found is not None and found.explained)
-        hidden = found is not None and found.shifted
+        proven = None if refuted else proven_of(own, key[2])
+        accuracy = _of(row)
         told = self.accounted.loc[key] if row["private"] else None
         least = self.least.loc[key] if key in self.least.index else None
         most = (1 + NEAR) * row["epsilon"]
         holds = least is not None and bool(least["epsilon_spent"] <= most)
         others = holds and told is not None and told["epsilon_spent"] > most
         twin = own[own["metric"] == "accuracy_loss"]
-        beats = self.beats(key, held, self.comparisons)
         return Setting(
             *key,
             row=row,
@@ -329,59 +327,55 @@ class _Judge:
             neighbors="" if told is None else str(told["spent_neighbors"]),
             accountant="" if told is None else str(told["spent_accountant"]),
             accuracy=accuracy,
-            loss=loss,
+            loss=self._loss(key, accuracy),
             twin_loss=None if twin.empty else _of(twin.iloc[0]),
             leak=found,
             proven=proven,
             tuned=tuned_of(own),
-            accuracy_held=held,
-            loss_held=loss_held,
-            advantage_held=leak_held,
-            beats=beats,
-            keeps=self._keeps(loss_held, beats),
-            protects="no" if refuted or shown_to_leak else self._protects(None if hidden else leak_held, by_proof),
-            by_proof=by_proof,
-            shown_to_leak=shown_to_leak,
+            conditions=self._conditions(key, accuracy, found, proven, bool(row["private"]) and not refuted),
+            judgment=Judgment(),
             refuted=refuted,
         )
 
-    def _held(
-        self, key: Key, metric: str, estimate: Estimate, limits: tuple[float, float], attack: str = ""
-    ) -> Estimate:
-        rows = self.repeats.get(key)
-        if rows is None:
-            return simultaneous(estimate, self.comparisons, limits)
-        rows = rows[(rows["metric"] == metric) & (rows["attack"] == attack)]
-        return simultaneous(estimate, self.comparisons, limits, rows["value"].to_numpy())
-
-    def _strongest_held(self, key: Key, advantage: Estimate) -> Estimate:
-        """The strongest attack's advantage, with an upper end not below that of any attack by itself."""
+    def _conditions(
+        self, key: Key, accuracy: Estimate, leak: Leak | None, proven: Proven | None, chosen_among: bool
+    ) -> Conditions:
         rows = self.cells[key]
-        alone = rows[(rows["metric"] == "reached_advantage") & (rows["attack"] != STRONGEST) & rows["value"].notna()]
+        advantages = tuple(of_row(row) for _, row in rows[rows["metric"] == METRIC].iterrows())
+        limit = proven.advantage if proven else 1.0
+        return Conditions(
+            use=tuple(self._kept(row, key, accuracy) for _, row in self.undefended.iterrows()),
+            guess=self._above_guessing(key, accuracy),
+            leak=advantages,
+            by_proof=limit <= self.acceptable.advantage,
+            limit=limit,
+            chosen_among=chosen_among,
+            explained=leak is not None and leak.explained,
+            hidden=leak is not None and leak.shifted,
+        )
 
-        def held(estimate: Estimate, attack: str) -> Estimate:
-            return self._held(key, "reached_advantage", estimate, (-1.0, 1.0), attack)
+    def _kept(self, row: pd.Series, key: Key, accuracy: Estimate) -> Contrast:
+        """The accuracy less what must be kept of an undefended model's."""
+        base: Key = (row["dataset"], row["model"], row["defense"])
+        weight = 1 - self.acceptable.accuracy_loss
+        own, theirs = self.tested.get(key), self.tested.get(base)
+        if own is not None and theirs is not None and pairs(own, theirs):
+            return kept(own, theirs, weight)
+        return Contrast.unpaired(accuracy, _of(row), weight)
 
-        found = held(advantage, STRONGEST)
-        highs = [held(_of(row), row["attack"]).high for _, row in alone.iterrows()]
-        return found._replace(high=max([found.high, *highs]))
-
-    def beats(self, key: Key, accuracy: Estimate, comparisons: int) -> Is:
-        """Whether a model is better than guessing, by an interval of so many that hold together.
-
-        A guess that names one class always is compared with it record by record; ``accuracy`` then does not count.
-        """
-        own, low, high = self.tested.get(key), accuracy.low - self.guessing, accuracy.high - self.guessing
+    def _above_guessing(self, key: Key, accuracy: Estimate) -> Contrast | None:
+        """The accuracy less that of guessing, record by record where that names one class always; None: not known."""
+        own = self.tested.get(key)
         if own is not None and self.constant is not None and pairs(self.constant, own):
-            if not own.right.any():
-                return "no"
-            _, low, high = paired_loss(self.constant, own, comparisons)  # of guessing, against the model
-        if not low <= 0:
-            return "yes"  # also where guessing is not known
-        return "no" if high <= 0 else "open"
+            return kept(own, self.constant)
+        if not np.isfinite(self.guessing):
+            return None
+        if own is not None and len(own.asked) > 1:
+            return above_share(own, self.guessing)
+        return Contrast.unpaired(accuracy, Estimate(*[self.guessing] * 3), 1.0)
 
-    def _loss(self, key: Key, accuracy: Estimate, comparisons: int = 1) -> Estimate:
-        """Lost against the best undefended model, with an interval of so many that hold together.
+    def _loss(self, key: Key, accuracy: Estimate) -> Estimate:
+        """Lost against the best undefended model.
 
         Which one that is is not known for certain. The loss against the truly best is the largest against any, so each
         end is the largest of the ends against all of them. An undefended model loses nothing against itself.
@@ -389,29 +383,17 @@ class _Judge:
         if self.undefended.empty:
             return Estimate(np.nan, np.nan, np.nan)
         best = int(np.argmax(self.undefended["value"]))
-        lost = [self._loss_against(row, key, accuracy, comparisons) for _, row in self.undefended.iterrows()]
+        lost = [self._loss_against(row, key, accuracy) for _, row in self.undefended.iterrows()]
         return Estimate(lost[best].value, max(one.low for one in lost), max(one.high for one in lost))
 
-    def _loss_against(self, row: pd.Series, key: Key, accuracy: Estimate, comparisons: int) -> Estimate:
+    def _loss_against(self, row: pd.Series, key: Key, accuracy: Estimate) -> Estimate:
         base: Key = (row["dataset"], row["model"], row["defense"])
         if base == key:
             return Estimate(0.0, 0.0, 0.0)
         own, theirs = self.tested.get(key), self.tested.get(base)
         if own is not None and theirs is not None and pairs(own, theirs):
-            return paired_loss(own, theirs, comparisons)
-        return unpaired_loss(accuracy, simultaneous(_of(row), comparisons, (0.0, 1.0)))
-
-    def _keeps(self, loss: Estimate, beats: Is) -> Is:
-        if loss.low > self.acceptable.accuracy_loss or beats == "no":
-            return "no"
-        return "yes" if loss.high <= self.acceptable.accuracy_loss and beats == "yes" else "open"
-
-    def _protects(self, advantage: Estimate | None, by_proof: bool) -> Is:
-        """Of a setting that no attack shows to leak; an advantage that a difference of the records may hide is None."""
-        if by_proof or self.acceptable.risk == "proven":
-            return "yes" if by_proof else "no"
-        enough = advantage is not None and self.aware and advantage.high <= self.acceptable.advantage
-        return "yes" if enough else "open"
+            return paired_loss(own, theirs)
+        return unpaired_loss(accuracy, _of(row))
 
 
 def _of(row: pd.Series) -> Estimate:
@@ -439,11 +421,22 @@ def shown_to_do_both(private: Iterable[Setting]) -> list[Setting]:
     return [one for one in private if one.keeps == one.protects == "yes"]
 
 
+def is_within(one: Setting, limits: Acceptable) -> bool:
+    """Return whether a setting was measured within both limits, or within that of the risk by proof."""
+    return one.loss.value <= limits.accuracy_loss and (one.by_proof or one.advantage <= limits.advantage)
+
+
+def _excess(one: Setting, limits: Acceptable) -> float:
+    """How many times the worse of both numbers is its limit; the loss counts alone where a proof protects."""
+    lost = np.nan_to_num(one.loss.value) / max(limits.accuracy_loss, NEAR)
+    return float(max(lost, 0.0 if one.by_proof else one.advantage / limits.advantage))
+
+
 def _choose(private: list[Setting], limits: Acceptable) -> tuple[Kind, list[Setting]]:
     """The kind of answer, and the settings that it is about.
 
-    Of undecided ones, those come first that were measured within the limits, or are within them by proof, and then
-    those that surely beat guessing.
+    Of undecided ones, one that was measured within the limits or is within them by proof, and first those that surely
+    beat guessing; else the closest.
     """
     if not private:
         return "untried", []
@@ -452,12 +445,9 @@ def _choose(private: list[Setting], limits: Acceptable) -> tuple[Kind, list[Sett
         return "both", [_safest(sure)]
     may = [one for one in private if "no" not in (one.keeps, one.protects)]
     if may:
-        within = [
-            one
-            for one in may
-            if one.loss.value <= limits.accuracy_loss and (one.by_proof or one.advantage <= limits.advantage)
-        ]
-        return "open", [_safest(_first(within or may, "beats"))]
+        within = [one for one in may if is_within(one, limits)]
+        closest = min(may, key=lambda one: _excess(one, limits))
+        return "open", [_safest(_first(within, "beats")) if within else closest]
     keeping = _first([one for one in private if one.keeps != "no"], "keeps")
     protecting = _first([one for one in private if one.protects != "no"], "protects")
     told = [_safest(keeping)] if keeping else []

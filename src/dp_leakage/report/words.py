@@ -1,6 +1,7 @@
 """The answer in sentences, each a `Claim` with its numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -8,8 +9,10 @@ from dp_leakage.figures.numbers import fraction
 from dp_leakage.figures.style import at_most, look, name
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
-from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
+from dp_leakage.metrics.thresholds import SHARES
+from dp_leakage.report.answer import Answer, Setting, candidates, is_within, shown_to_do_both
 from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.decision import ALPHA
 from dp_leakage.report.guarantees import (
     SAYS_LITTLE,
     choice_words,
@@ -57,7 +60,9 @@ def claims_of(
             assert elsewhere is not None  # whoever makes such answers knows what to say
             found += elsewhere(answer)
         else:
-            found += [_decision(answer, outside.get(answer.dataset, ())), *_sources(answer), *_beside(answer)]
+            prefix = f"{name(answer.dataset)}: " if len(answers) > 1 else ""
+            found += _decision(answer, outside.get(answer.dataset, ()), prefix)
+            found += [*_sources(answer), *_beside(answer)]
             for place, setting in enumerate(answer.told):
                 found += tiles_of(answer, setting, place, outside.get(answer.dataset, ()))
         found += _of_attacks(answer.dataset, (of_attacks or {}).get(answer.dataset, {}))
@@ -92,142 +97,122 @@ def _sources(answer: Answer) -> list[Claim]:
     return source_claims(answer.dataset, found)
 
 
-# ---------------------------------------------------------------------- the deciding sentence
-def _decision(answer: Answer, outside: Sequence[str]) -> Claim:
-    tell = Telling({"dataset": answer.dataset})
-    words = f"On {name(answer.dataset)}, {DECIDING[answer.kind](answer, tell)}{_outside(answer, outside, tell)}"
+# ---------------------------------------------------------------------- the deciding sentences
+def _decision(answer: Answer, outside: Sequence[str], prefix: str) -> list[Claim]:
+    """The two sentences that decide, and below them what limits them."""
     cells = tuple((one.model, one.defense) for one in answer.told)
-    return tell.claim(
-        f"{answer.dataset}.answer", "answer", answer.dataset, words, verdict=answer.kind, cells=cells, screen=1
-    )
+    dataset, found = answer.dataset, []
+    for kind, write in (("answer", DECIDING[answer.kind]), ("caveat", partial(_caveat, outside=outside))):
+        tell = Telling({"dataset": dataset})
+        words = write(answer, tell)
+        if words:
+            words, verdict = (f"{prefix}{words}", answer.kind) if kind == "answer" else (words, "")
+            found.append(tell.claim(f"{dataset}.{kind}", kind, dataset, words, verdict=verdict, cells=cells, screen=1))
+    return found
 
 
 def _both(answer: Answer, tell: Telling) -> str:
     (chosen,) = answer.told
-    whose = "any attacker's advantage" if chosen.by_proof else "the strongest attack's advantage"
-    limits = f"accuracy loss within {_loss_limit(answer, tell)} and {whose} within {_risk_limit(answer, tell)}"
-    among = f"Of {tell.count(answer.tried)} private settings tried, it is {_among_both(answer, chosen)}."
-    sure = f"With {tell('confidence', 0.95, '95')} % confidence"
-    words = f"use {_cell(chosen, tell)}. {sure} it keeps the {limits}. {_unknown(chosen)}"
-    return f"{words}{among if answer.tried > 1 else ''}".rstrip()
-
-
-def _among_both(answer: Answer, chosen: Setting) -> str:
-    """What it was recommended for among those that do both, as `answer` chooses it."""
-    sure = shown_to_do_both(candidates(answer.settings))
-    alike = [one for one in sure if one.limit == chosen.limit]
-    if len(sure) == 1:
-        return "the only one shown to do both"
-    if len(alike) == 1:
-        return "the one with the smallest proven limit of those shown to do both"
-    smallest = "" if len(alike) == len(sure) else " with the smallest proven limit"
-    leaky = "" if all(one.by_proof for one in alike) else " that do not surely leak more than the least leaky"
-    return f"the most accurate of those shown to do both{smallest}{leaky}"
-
-
-def _unknown(chosen: Setting) -> str:
-    """That attacks decide about it alone, where a proof says next to nothing."""
-    if chosen.limit < 1:
-        return ""
-    return f"{'Nothing' if chosen.proven is None else 'Next to nothing'} is proven of attacks that were not tried. "
+    sure = f"ith {tell('confidence', 1 - ALPHA, f'{100 * (1 - ALPHA):g}')} % confidence"
+    numbers = f"it {_use(answer, chosen, tell)}, and {_risk(answer, chosen, tell)}."
+    private = candidates(answer.settings)
+    if len(private) > 1 and len(shown_to_do_both(private)) == len(private):
+        return f"W{sure} every private setting tried meets both limits. Use {_cell(chosen, tell)}: {numbers}"
+    return f"Use {_cell(chosen, tell)}. W{sure} it meets both limits: {numbers}"
 
 
 def _open(answer: Answer, tell: Telling) -> str:
-    (chosen,) = answer.told
-    return (
-        f"no private setting tried demonstrably keeps the accuracy loss within {_loss_limit(answer, tell)} and an "
-        f"attacker's advantage {_proven(answer)}within {_risk_limit(answer, tell)}. {_cell(chosen, tell)} may: it "
-        f"{_use(answer, chosen, tell)}, and {_risk(chosen, tell)}. {_undecided(answer, chosen)}"
-    )
-
-
-def _proven(answer: Answer) -> str:
-    """``proven ``, where only a proof counts as protection."""
-    return "proven " if answer.acceptable.risk == "proven" else ""
-
-
-def _undecided(answer: Answer, one: Setting) -> str:
-    """What could decide it, and which of its numbers is above the limit as measured, though not surely."""
+    (one,) = answer.told
+    numbers = f"{_use(answer, one, tell)}, and {_risk(answer, one, tell)}."
     if answer.best is None:
-        return "Only an undefended model could decide it: there is none that a loss is counted from."
-    limits, could = answer.acceptable, "records, repeats or attacks could decide"
-    above = ["loss"] if one.loss.value > limits.accuracy_loss else []
-    above += ["advantage"] if one.leak is not None and not one.by_proof and one.advantage > limits.advantage else []
-    if not above:
-        return f"More {could}."
-    exceeds = "exceed the limits" if above[1:] else "exceeds the limit"
-    return f"Its {' and '.join(above)} {exceeds} as measured; more {could}."
+        words = "The cost of privacy is unknown, since this study has no undefended model."
+        return f"{words} {_cell(one, tell)} {numbers}"
+    if is_within(one, answer.acceptable):
+        return f"{_cell(one, tell)} may meet both limits, but these data cannot confirm it. It {numbers}"
+    words = "These data cannot tell whether a private setting meets both limits. The closest"
+    return f"{words}, {_cell(one, tell)}, {numbers}"
 
 
 def _neither(answer: Answer, tell: Telling) -> str:
     keeping = [one for one in answer.told if one.keeps != "no"]
     protecting = [one for one in answer.told if one.protects != "no"]
-    words = (
-        f"no budget tried gives both accuracy (loss within {_loss_limit(answer, tell)}) and protection (advantage "
-        f"{_proven(answer)}within {_risk_limit(answer, tell)})."
-    )
-    for one in keeping:
-        may = "keeps" if one.keeps == "yes" else "may keep"
-        but = " but leaks" if one.shown_to_leak else ", but is not proven to protect"
-        words += f" {_cell(one, tell)} {may} accuracy{but}: it {_use(answer, one, tell)}, and {_risk(one, tell)}."
-    for one in protecting:
-        surely = "protects" if one.by_proof else "protects against the attacks tried"
-        may = surely if one.protects == "yes" else "may protect"
-        words += f" {_cell(one, tell)} {may}, but {_use(answer, one, tell)}. {_unknown(one)}".rstrip()
-    if not keeping and not protecting:
-        (one,) = answer.told
-        return f"{words} The most accurate, {_cell(one, tell)}, {_use(answer, one, tell)}, and {_risk(one, tell)}."
     refuted = any(one.refuted for one in answer.settings)
-    unkept = f" No setting {'whose claim stands ' if refuted else ''}keeps accuracy."
-    return f"{words}{'' if keeping else unkept}{'' if protecting else _unprotected(answer)}"
-
-
-def _unprotected(answer: Answer) -> str:
-    """That no setting protects, or only that none is proven to."""
-    surely = all(one.shown_to_leak for one in candidates(answer.settings))
-    return " No setting protects." if surely else " No setting is proven to protect."
+    none = f"No private setting{' whose claim stands' if refuted else ''}"
+    leaks = all(one.shown_to_leak for one in candidates(answer.settings))
+    protects = "protects" if leaks else "is proven to protect"
+    first = answer.told[0]
+    numbers = f"{_cell(first, tell)} {_use(answer, first, tell)}"
+    if not protecting:
+        fails = f"{protects}" if keeping else f"keeps the accuracy, and none {protects}"
+        return f"{none} {fails}. {numbers}, and {_risk(answer, first, tell)}."
+    if not keeping:
+        how = ", and protects" if first.protects == "yes" else ""
+        return f"{none} keeps the accuracy. {numbers}{how}."
+    (other,) = protecting
+    but = f"but {'leaks' if first.shown_to_leak else 'is not proven to protect'}"
+    how = "protects, but" if other.protects == "yes" else "may protect, but"
+    return (
+        f"{none} meets both limits. {numbers} {but}: {_risk(answer, first, tell)}; {_cell(other, tell)} {how} "
+        f"{_use(answer, other, tell)}."
+    )
 
 
 def _guessing(answer: Answer, tell: Telling) -> str:
     assert answer.best is not None  # it was compared with guessing
     best = answer.best
-    right = _accuracy(best, best.accuracy, tell, 1)
+    right = _alone(tell, "test_accuracy", best.accuracy, _share(best.accuracy.value), best)
     return (
-        f"the best undefended model ({name(best.model)}) is right on {right} of new records, not shown to be "
-        f"better than guessing ({_guessing_share(answer, tell)}). The cost of privacy cannot be measured here, and "
-        "no budget is recommended."
+        "No undefended model is shown to beat guessing, so the cost of privacy cannot be measured. The best "
+        f"({name(best.model)}) has an accuracy of {right}; naming the most frequent class has "
+        f"{_guessing_share(answer, tell)}."
     )
 
 
 def _untried(answer: Answer, tell: Telling) -> str:
     one = answer.best or answer.settings[0]
     refuted = any(setting.refuted for setting in answer.settings)
-    lacks = (
-        "every claim of privacy is refuted or has no known ε"
-        if refuted
-        else "the study has no private model with a known ε"
-    )
+    lacks = "Every privacy claim here is refuted or has no known ε" if refuted else "No model here has a known ε"
     called = f"{name(one.model)} ({look(one.series).label})"
     risk = f"No membership attack was run on {called}"
     if one.leak is not None:
-        reached = tell.fraction("reached_advantage", one.leak.advantage, **_strongest(one.leak), **_where(one))
-        attack = f"{name(one.leak.attack)}{_of_tried(one.leak, tell)}"
-        risk = f"On {called}, the strongest attack ({attack}) has an advantage of {reached}"
-        risk += "" if one.leak.advantage.low > 0 else "; chance alone could explain that"
-    return f"{lacks}, so no budget is recommended. {risk}."
+        risk = f"On {called}, the strongest attack has an advantage of {_reached(one, one.leak, tell)}"
+    return f"{lacks}, so none can be recommended. {risk}."
 
 
-DECIDING = {"both": _both, "open": _open, "neither": _neither, "guessing": _guessing, "untried": _untried}
+DECIDING: dict[str, Callable[[Answer, Telling], str]] = {
+    "both": _both,
+    "open": _open,
+    "neither": _neither,
+    "guessing": _guessing,
+    "untried": _untried,
+}
 
 
-def _outside(answer: Answer, outside: Sequence[str], tell: Telling) -> str:
-    """What the ε in the sentence leaves out; "" where it names none."""
+def _caveat(answer: Answer, tell: Telling, outside: Sequence[str]) -> str:
+    """What would decide an open answer, what no proof rules out, and what no ε in the sentences covers."""
     if answer.kind in ("guessing", "untried"):
         return ""
+    words = [_would_decide(answer, answer.told[0])] if answer.kind == "open" else []
+    if answer.kind == "both" and answer.told[0].limit == 1:
+        words.append("No proof rules out a stronger attack.")
+    words += [
+        f"{_cell(one, tell)} is not shown to beat guessing, which has an accuracy of {_guessing_share(answer, tell)}."
+        for one in answer.told
+        if one.beats != "yes"
+    ]
     outside = [*outside, *dict.fromkeys(one.grouping for one in answer.told if one.grouping)]
     _count(outside, tell)
     proof = " or proof" if any(one.by_proof for one in answer.told) else ""
-    return f" No ε{proof} here covers {' or '.join(outside)}." if outside else ""
+    words += [f"No ε{proof} here covers {' or '.join(outside)}."] if outside else []
+    return " ".join(words)
+
+
+def _would_decide(answer: Answer, one: Setting) -> str:
+    if answer.best is None:
+        return "An undefended model would tell: a loss of accuracy is counted from it."
+    if one.leak is None and not one.by_proof:
+        return "A membership attack would tell."
+    return "More repeats or more records would tell."
 
 
 def given(one: Setting, outside: Sequence[str], tell: Telling) -> str:
@@ -267,46 +252,37 @@ def _cell(one: Setting, tell: Telling) -> str:
 
 
 def _use(answer: Answer, one: Setting, tell: Telling) -> str:
-    """``loses 6.1 % of the best undefended accuracy``, that it loses none, or that it only guesses."""
-    guesses = one.beats != "yes"
-    if np.isfinite(one.loss.value) and (not guesses or one.loss.value > answer.acceptable.accuracy_loss):
-        use, but = _lost(answer, one, tell), " and is"
-    else:
-        right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
-        use, but = f"is right on {right} of new records", ","
-    return f"{use}{but} not shown to beat guessing ({_guessing_share(answer, tell)})" if guesses else use
-
-
-def _lost(answer: Answer, one: Setting, tell: Telling) -> str:
-    """A gain counts as one only if chance does not explain it."""
+    """``loses 6.1 % of the accuracy (limit 10 %)``; a gain counts as one only if chance does not explain it."""
+    if not np.isfinite(one.loss.value):
+        return (
+            f"is right on {_alone(tell, 'test_accuracy', one.accuracy, _share(one.accuracy.value), one)} of new records"
+        )
     gains = _share(one.loss.value)[0] == "−"
-    if gains and one.loss_held.high >= 0:
-        return "loses no accuracy as measured"
-    lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(abs(one.loss.value)), one, answer.comparisons)
-    return f"is {lost} above {BEST}" if gains else f"loses {lost} of {BEST}"
+    if gains and one.loss.high >= 0:
+        return f"loses no accuracy as measured (limit {_loss_limit(answer, tell)})"
+    lost = _alone(tell, "accuracy_loss_best", one.loss, _share(abs(one.loss.value)), one)
+    return f"is {lost} above {BEST}" if gains else f"loses {lost} of the accuracy (limit {_loss_limit(answer, tell)})"
 
 
-def _risk(one: Setting, tell: Telling) -> str:
-    """What the strongest attack reaches, and that chance could explain it."""
-    if one.leak is None or one.advantage_held is None:
+def _risk(answer: Answer, one: Setting, tell: Telling) -> str:
+    """What is proven where that protects or alone counts, else what the strongest attack reaches; against the limit."""
+    limit = f"(limit {_risk_limit(answer, tell)})"
+    if one.by_proof and one.proven is not None:
+        proven = one.proven.advantage
+        most = tell("advantage_proven", proven, rounded_up(proven), neighbors=one.proven.neighbors, **_where(one))
+        return f"no attack can have an advantage above {most} {limit}"
+    if one.leak is None:
         return "no membership attack was run on it"
-    shown = fraction(one.leak.advantage.value)
-    reached = tell(
-        "reached_advantage",
-        one.leak.advantage.value,
-        shown,
-        low=one.leak.advantage.low,
-        high=one.leak.advantage.high,
-        **_strongest(one.leak),
-        **_where(one),
-    )
-    chance = ", which chance alone could explain" if one.advantage_held.low <= 0 else ""
-    return f"the strongest attack's advantage is {reached}{chance}"
+    return f"the strongest attack's advantage is {_reached(one, one.leak, tell)} {limit}"
 
 
-def _held(tell: Telling, metric: str, held: Estimate, shown: str, one: Setting, among: int) -> str:
+def _reached(one: Setting, leak: Leak, tell: Telling) -> str:
+    return _alone(tell, "reached_advantage", leak.advantage, fraction(leak.advantage.value), one, **_strongest(leak))
+
+
+def _alone(tell: Telling, metric: str, found: Estimate, shown: str, one: Setting, **said: str) -> str:
     """The value alone; its interval is in the claim, and on the tiles."""
-    return tell(metric, held.value, shown, low=held.low, high=held.high, among=among, **_where(one))
+    return tell(metric, found.value, shown, low=found.low, high=found.high, **said, **_where(one))
 
 
 def _loss_limit(answer: Answer, tell: Telling) -> str:
@@ -483,10 +459,7 @@ def _rates_of(one: Setting, tell: Telling) -> str:
     cell = f"{_cell(one, tell)}:"
     if one.leak is None:
         return f"{cell} no membership attack was run on it."
-    judged = "chance alone could explain that"
-    if one.leak.advantage.low > 0:
-        together = one.advantage_held is not None and one.advantage_held.low <= 0
-        judged = f"the interval excludes 0{', but not the one that holds for all settings' if together else ''}"
+    judged = "the interval excludes 0" if one.leak.advantage.low > 0 else "chance alone could explain that"
     reached = tell.fraction("reached_advantage", one.leak.advantage, **_strongest(one.leak))
     identified = _identified(one.leak, tell)
     auc = tell.fraction("membership_auc", one.leak.auc, attack=one.leak.attack)
@@ -521,30 +494,23 @@ def _twin(one: Setting, twin: Setting | None, tell: Telling) -> str:
 
 
 def _choice(answer: Answer) -> list[Claim]:
-    """How intervals pay for the choice, and that ε does not."""
-    if not answer.tried or answer.comparisons < 2 or not answer.told:
+    """How the test pays for the choice, and that ε does not."""
+    if answer.tried < 2 or not answer.told:
         return []
     tell = Telling({"dataset": answer.dataset})
-    compared = "private settings" if answer.best is None else "comparisons of private settings with undefended models"
-    wider = "; ".join(_held_together(one, answer, tell) for one in answer.told)
+    fail = sum(one.judgment.aside for one in candidates(answer.settings))
+    aside = (
+        f" {tell.count(fail)} of {tell.count(answer.tried)} settings surely fail and were set aside." if fail else ""
+    )
+    share = f"{100 * ALPHA / max(answer.sharers, 1):.2g}"
     words = (
-        f"Settings are judged by wider intervals, which hold for all {tell.count(answer.comparisons)} {compared} at "
-        f"once, with {tell('confidence', 0.95, '95')} % confidence for each of accuracy, loss and advantage "
-        f"(Bonferroni): {wider}. {choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
+        "A setting is tested as a whole, one-sided: against each undefended model, against guessing, and for each "
+        f"attack at each of {tell.count(len(SHARES))} thresholds.{aside} Each test may err with "
+        f"{tell('test_error', ALPHA / max(answer.sharers, 1), share)} %, so that with "
+        f"{tell('confidence', 1 - ALPHA, f'{100 * (1 - ALPHA):g}')} % confidence every setting that passes meets both "
+        f"limits. {choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
     ).rstrip()
     return [tell.claim(f"{answer.dataset}.choice", "choice", answer.dataset, words)]
-
-
-def _held_together(one: Setting, answer: Answer, tell: Telling) -> str:
-    """The intervals of one setting that hold together with all others."""
-    said = {"among": answer.comparisons, **_where(one)}
-    found = [f"accuracy {tell.percent('test_accuracy', one.accuracy_held, **said)}"]
-    if np.isfinite(one.loss_held.value):
-        found.append(f"loss {tell.percent('accuracy_loss_best', one.loss_held, **said)}")
-    if one.leak is not None and one.advantage_held is not None:
-        held = tell.fraction("reached_advantage", one.advantage_held, **said, **_strongest(one.leak))
-        found.append(f"advantage {held}")
-    return f"{_cell(one, tell)}: {', '.join(found)}"
 
 
 def _unproven(answer: Answer) -> list[Claim]:

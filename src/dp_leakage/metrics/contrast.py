@@ -1,0 +1,107 @@
+"""Numbers that are tested one-sided at any level: a mean over repeats and records, with the parts of its variance.
+
+`intervals.crossed` gives a 95 % interval of such a number. A test that shares its error among settings needs the reach
+at other levels, also long after the scores were read. So a `Contrast` keeps what every level needs.
+"""
+
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+from scipy.special import stdtrit
+
+from dp_leakage.data.persons import effective_of
+from dp_leakage.metrics.intervals import FEWEST_REPEATS, Estimate, Z, layout, of_repeats, residual
+from dp_leakage.metrics.people import RightAnswers
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A mean over R repeats × n records.
+
+    Attributes:
+        value: the number.
+        var_repeats: the variance that the repeats' means show.
+        var_records: the variance that the records' means show.
+        var_cells: the part of both that belongs to one record in one repeat.
+        repeats: R; with fewer than `FEWEST_REPEATS` the number is one of these very models, without the first and the
+            last part.
+        records: n; the effective number where people have several records.
+    """
+
+    value: float
+    var_repeats: float
+    var_records: float
+    var_cells: float
+    repeats: float
+    records: float
+
+    @classmethod
+    def measured(cls, value: float, influences: np.ndarray, records: float | None = None) -> "Contrast":
+        """Return the contrast with these influences, float64 (R, n), of which ``records`` are independent (None: n).
+
+        The records' variance is at least that of one record's worth. One record alone says nothing.
+        """
+        repeats, n = influences.shape
+        if n < 2:
+            return cls(value, 0.0, inf, 0.0, repeats, 2.0)
+        parts = layout(influences)
+        var_records = max(float(np.var(parts.columns, ddof=1)) / n, 1 / n**2)
+        independent = float(n if records is None else records)
+        if repeats < FEWEST_REPEATS:
+            return cls(value, 0.0, var_records, 0.0, repeats, independent)
+        var_cells = residual(parts).variance
+        return cls(value, of_repeats(parts.rows, var_cells).variance, var_records, var_cells, repeats, independent)
+
+    @classmethod
+    def unpaired(cls, own: Estimate, base: Estimate, weight: float) -> "Contrast":
+        """Return own − weight · base of two independent numbers that are known by their 95 % intervals."""
+        halves = [(one.high - one.low) / 2 / Z for one in (own, base)]
+        return cls(own.value - weight * base.value, 0.0, halves[0] ** 2 + (weight * halves[1]) ** 2, 0.0, 1, inf)
+
+    def reach(self, level: float) -> float:
+        """Return how far the number may be from its value on one side, with an error of ``level`` in (0, ½).
+
+        As `intervals.crossed`: the root of the mean square of Satterthwaite's half-width and MOVER's.
+        """
+        within = max(self.var_records - self.var_cells, 0.0)
+        variance = self.var_repeats + within
+        if not 0 < variance < inf:
+            return variance
+        alone = self.repeats < FEWEST_REPEATS
+        few, many = (inf if alone else self.repeats - 1), max(self.records - 1, 1.0)
+        squares = self.var_repeats**2 / few + self.var_records**2 / many + self.var_cells**2 / (few * many)
+        freedom = max(variance**2 / squares, many if alone else few) if squares > 0 else inf
+        both, repeats, records = (_student(one, level) ** 2 for one in (freedom, few, many))
+        return float(np.sqrt((both * variance + repeats * self.var_repeats + records * within) / 2))
+
+    def is_above(self, limit: float, level: float) -> bool:
+        """Return whether the number is shown to be above the limit."""
+        return self.value - self.reach(level) > limit
+
+    def is_below(self, limit: float, level: float) -> bool:
+        """Return whether the number is shown to be below the limit."""
+        return self.value + self.reach(level) < limit
+
+
+def _student(freedom: float, level: float) -> float:
+    return float(stdtrit(min(freedom, 1e9), 1 - level))
+
+
+def kept(own: RightAnswers, base: RightAnswers, weight: float = 1.0) -> Contrast:
+    """Return accuracy(own) − weight · accuracy(base) of the same people, paired by repeat.
+
+    ``base`` may have one repeat, such as a constant guess, which then stands beside each of the other's.
+    """
+    repeats = min(len(own.right), len(base.right)) if len(base.right) > 1 else len(own.right)
+    difference = own.right[:repeats] - weight * base.right[: repeats if len(base.right) > 1 else 1]
+    records, people = own.asked.sum(), len(own.asked)
+    value = float(difference.mean(axis=0).sum() / records)
+    influences = (difference - value * own.asked) * (people / records)
+    return Contrast.measured(value, influences, effective_of(own.asked))
+
+
+def above_share(own: RightAnswers, share: float) -> Contrast:
+    """Return accuracy(own) − a share that is known."""
+    found = kept(own, RightAnswers(np.zeros((1, len(own.asked)), np.int32), own.asked))
+    return replace(found, value=found.value - share)

@@ -1,0 +1,135 @@
+"""The test behind a recommendation: of all studies, at most 5 % recommend a setting that fails a limit.
+
+A setting is good if it keeps enough of the accuracy of *every* undefended model, beats guessing, and is proven to
+protect or leaks at most so much to *every* attack at *every* threshold of a fixed list. Each of these conditions is
+tested one-sided at the same level. A bad setting violates at least one, and passes the test of that one with at most
+this level, so nothing is divided among conditions (intersection-union, Berger 1982). Only the choice among settings is
+paid for:
+
+1. What surely fails a condition, at a tenth of the 5 %, is set aside. A bad setting near its limit is set aside once in
+   200 studies. One that often is, is so far from the limit that it hardly ever passes. So only what is left shares 5 %.
+2. The settings that a proof protects share once: they are tested from the weakest protection on, up to the first that
+   fails (fixed sequence). Every other setting shares for itself.
+3. Each sharer has its part of the 5 % for each of its conditions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dp_leakage.metrics.contrast import Contrast
+
+ALPHA = 0.05
+SURELY = ALPHA / 10  # the error with which a setting is set aside
+Is = Literal["yes", "no", "open"]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a setting must satisfy.
+
+    Attributes:
+        use: what must be positive: accuracy less what must be kept of each undefended model's.
+        guess: the same of accuracy less that of guessing; None: not known.
+        leak: the advantages that must be small, of each attack at each threshold.
+        by_proof: whether a proof makes them so.
+        limit: what is proven of any attack's advantage; 1 if nothing is.
+        chosen_among: whether it is a private setting that may be recommended.
+        explained: whether a difference between members and others themselves may explain what attacks find.
+        hidden: whether such a difference may hide what leaks.
+    """
+
+    use: tuple[Contrast, ...]
+    guess: Contrast | None
+    leak: tuple[Contrast, ...]
+    by_proof: bool
+    limit: float
+    chosen_among: bool
+    explained: bool = False
+    hidden: bool = False
+
+    def keeps(self, level: float) -> bool:
+        """Return whether it is shown to keep the accuracy and to beat guessing."""
+        return bool(self.use) and all(one.is_above(0.0, level) for one in (*self.use, *self._guess))
+
+    def loses(self) -> bool:
+        """Return whether it surely loses too much or only guesses."""
+        return any(one.is_below(0.0, SURELY) for one in (*self.use, *self._guess))
+
+    def holds(self, advantage: float, level: float) -> bool:
+        """Return whether every attack tried is shown to have at most this advantage."""
+        return bool(self.leak) and not self.hidden and all(one.is_below(advantage, level) for one in self.leak)
+
+    def leaks(self, advantage: float) -> bool:
+        """Return whether an attack surely has a larger advantage."""
+        return not self.explained and any(one.is_above(advantage, SURELY) for one in self.leak)
+
+    def beats(self, level: float) -> Is:
+        """Return whether it is better than guessing; yes where that is not known."""
+        if self.guess is None or self.guess.is_above(0.0, level):
+            return "yes"
+        return "no" if self.guess.is_below(0.0, SURELY) else "open"
+
+    @property
+    def _guess(self) -> tuple[Contrast, ...]:
+        return () if self.guess is None else (self.guess,)
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """What the test shows of one setting.
+
+    Attributes:
+        beats: whether it is better than guessing.
+        keeps: whether it keeps the accuracy and beats guessing.
+        protects: whether its risk is acceptable; ``no`` also where that needs a proof and there is none.
+        leaks: whether an attack surely has too large an advantage.
+        aside: whether it surely fails, so that it was set aside.
+    """
+
+    beats: Is = "open"
+    keeps: Is = "open"
+    protects: Is = "open"
+    leaks: bool = False
+    aside: bool = False
+
+
+def judge(
+    settings: Sequence[Conditions], advantage: float, risk: str = "measured", aware: bool = True
+) -> tuple[list[Judgment], int]:
+    """Return what is shown of each setting, and among how many tests 5 % were divided.
+
+    Those of which both ``keeps`` and ``protects`` are ``yes`` are good together with 95 % confidence.
+
+    Args:
+        settings: all of a data set.
+        advantage: the largest acceptable one.
+        risk: ``measured``, or ``proven`` if only a proof counts as protection.
+        aware: whether an attack knows the defense. Without one, little measured leakage is no protection.
+    """
+    measured = aware and risk == "measured"
+    fails = [one.loses() or (not one.by_proof and one.leaks(advantage)) for one in settings]
+    left = {i for i, one in enumerate(settings) if one.chosen_among and not fails[i] and (one.by_proof or measured)}
+    chain = sorted((i for i in left if settings[i].by_proof), key=lambda i: -settings[i].limit)
+    sharers = len(left) - len(chain) + bool(chain)
+    share = ALPHA / max(sharers, 1)
+    apart = ALPHA / max(sum(one.chosen_among for one in settings), 1)  # of what is told of all others
+    untested = set(chain) - set(_until_one_fails(chain, settings, share))
+
+    def judged(i: int) -> Judgment:
+        one, level = settings[i], share if i in left else apart
+        leaks = one.leaks(advantage)
+        keeps: Is = "yes" if i not in untested and one.keeps(level) else "open"
+        protects: Is = "no" if leaks or risk == "proven" else "open"
+        if one.by_proof or (protects == "open" and measured and one.holds(advantage, level)):
+            protects = "yes"
+        return Judgment(one.beats(level), "no" if one.loses() else keeps, protects, leaks, fails[i])
+
+    return [judged(i) for i in range(len(settings))], sharers
+
+
+def _until_one_fails(chain: Sequence[int], settings: Sequence[Conditions], level: float) -> Iterator[int]:
+    for i in chain:
+        if not settings[i].keeps(level):
+            return
+        yield i
