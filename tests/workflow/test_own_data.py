@@ -17,7 +17,7 @@ from dp_leakage.results import read_cell
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 from data_files import image_bytes, write_files, write_zip
 
-ANSWER = re.compile('data-claim="mine.answer">On mine, ')
+ANSWER = re.compile('data-claim="mine.answer">[A-Z][^<]*ε')
 # The smallest run that goes the whole way: one model, two cells, one attack.
 SMALLEST = {
     "models": {"softmax_regression": None},
