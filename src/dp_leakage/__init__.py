@@ -15,4 +15,4 @@ The others here are run as ``python -m dp_leakage.NAME``. ``release`` makes the 
 reads a cell from Python; ``commands`` is what make's targets run.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
