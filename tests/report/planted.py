@@ -290,9 +290,11 @@ def _audit(world: World, cell: Cell, frame: pd.DataFrame) -> list[dict]:
 @cache
 def truth(world: World, cell: Cell, attack: int) -> dict[str, float]:
     """Numbers of one attack on a cell: by metric, TPRs as ``tpr FPR``."""
-    kinds = [(GRID + cell.shifts[attack], world.leaking), (GRID, 1 - world.leaking)]
+    apart = world.apart or 0.0
+    drawn = GRID if world.apart is None else np.sqrt(1.25) * GRID
+    kinds = [(drawn + apart / 2 + cell.shifts[attack], world.leaking), (drawn + apart / 2, 1 - world.leaking)]
     parts = [(seen(world, cell, values), share) for values, share in kinds if share > 0]
-    outside = seen(world, cell, GRID)
+    outside = seen(world, cell, drawn)
     cuts = np.unique(np.concatenate([outside, *(values for values, _ in parts)]))
 
     def above(values: np.ndarray) -> np.ndarray:
@@ -444,4 +446,13 @@ WORLDS = {
     ),
     "only proofs count": World(ladder(0.3), acceptable=Acceptable(risk="proven")),
     "people with several new records": World(ladder(0.5), n_test=600, per_person=6, repeats=4),
+    "two repeats": World(ladder(0.5, 0.3), repeats=2, n=400),
+    "three repeats, ties": World(ladder(0.5, 0.3), repeats=3, n=400, digits=0),
+    "a rare class": World(
+        (Cell((0.6,), 0.985), Cell((0.1,), 0.98, mu=0.2), Cell((0.3,), 0.983, mu=0.8)), guessing=0.98, n_test=2000
+    ),
+    "a rate of one in a thousand": World(
+        (Cell((3.0, 1.0)), Cell((1.0, 0.4), 0.78, mu=1.5)), n=7000, repeats=3, n_test=1000
+    ),
+    "members and others from two sources": World(ladder(0.5, 0.3), by_coins=False, repeats=3, n=400, apart=1.0),
 }

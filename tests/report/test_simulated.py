@@ -107,6 +107,21 @@ def at_threshold(study: Study, cell: Cell, row: pd.Series) -> bool:
     return row["low"] - 0.003 <= true <= row["high"] + 0.003
 
 
+def a_blind_auc(study: Study, cell: Cell, row: pd.Series) -> bool:
+    """A guess without the model never exceeds the best of all: the likelihood ratio of the features that differ."""
+    return row["low"] <= ndtr(study.world.apart / np.sqrt(2))
+
+
+def a_blind_advantage(study: Study, cell: Cell, row: pd.Series) -> bool:
+    return row["low"] <= 2 * ndtr(study.world.apart / 2) - 1
+
+
+def beyond_a_guess(study: Study, cell: Cell, row: pd.Series) -> bool:
+    """At least what an attack has beyond the best guess of all."""
+    true = truth(study.world, cell, int(row["attack"].removeprefix("attack_")))["membership_auc"]
+    return row["high"] >= true - ndtr(study.world.apart / np.sqrt(2))
+
+
 RATES_OF = ("reached_advantage", "membership_advantage", "balanced_accuracy", "membership_auc", "reached_tpr")
 GIVEN = ("learning_rate", "tuning_accuracy", "epsilon_spent", "advantage_proven", "tpr_proven")
 ROWS: dict[str, Callable[[Study, Cell, pd.Series], bool]] = {
@@ -114,6 +129,9 @@ ROWS: dict[str, Callable[[Study, Cell, pd.Series], bool]] = {
     "members_exposed": a_count,
     **dict.fromkeys(("test_accuracy", "train_accuracy"), an_accuracy),
     "threshold_advantage": at_threshold,
+    "blind_auc": a_blind_auc,
+    "blind_advantage": a_blind_advantage,
+    "auc_beyond": beyond_a_guess,
     "train_test_gap": lambda study, cell, row: within(row, 0.0),
     "accuracy_loss": a_loss,
     "epsilon_lower_bound": a_bound,
@@ -167,7 +185,7 @@ def a_limit(study: Study, number: Number) -> bool:
     shown = float(number.shown) * unit >= true * (1 - 1e-6)
     game = said.get("neighbors", study.world.game(cell)) == study.world.game(cell)
     key = {"advantage_proven": "reached_advantage", "tpr_proven": f"tpr {said.get('fpr', 0):g}"}.get(number.estimates)
-    above = key is None or of_strongest(study.world, cell, key) <= true + 1e-3
+    above = key is None or of_strongest(study.world._replace(apart=None), cell, key) <= true + 1e-3
     return shown and game and above and number.value == pytest.approx(true, abs=1e-6)
 
 
@@ -190,12 +208,17 @@ def always(study: Study, number: Number) -> bool:
     return True  # a rate, a share or a count that the sentence's own check reads
 
 
+def a_blind_number(study: Study, number: Number) -> bool:
+    return number.low <= 2 * ndtr(study.world.apart / 2) - 1
+
+
 INTERVALS: dict[str, Callable[[Study, Number], bool]] = {
     "test_accuracy": a_correct_share,
     "accuracy_loss_best": a_best_loss,
     "accuracy_loss": a_twin_loss,
     **dict.fromkeys(("reached_advantage", "reached_tpr", "membership_auc"), a_reached),
     "members_of_ten_accused": accused,
+    "blind_advantage": a_blind_number,
 }
 LIMITS = ("advantage_proven", "tpr_proven", "mu", "mu_bound", "mu_regret", "members_of_ten_accused_proven")
 FACTS: dict[str, Callable[[Study, Number], bool]] = {
@@ -233,9 +256,10 @@ def an_answer(study: Study, answer: Answer, claim: Claim) -> bool:
 
 def a_caveat(study: Study, answer: Answer, claim: Claim) -> bool:
     """What no ε covers is named, and that no proof protects where none does."""
-    covers = [
-        re.search(rf"No ε (or proof )?here covers {re.escape(what)}", claim.words) for what in study.world.outside
-    ]
+    outside = list(study.world.outside)
+    if study.world.apart is not None and "or proof" in claim.words:
+        outside.append("a difference between members and others")
+    covers = [re.search(rf"No ε (or proof )?here covers {re.escape(what)}", claim.words) for what in outside]
     alone = "No proof rules out a stronger attack." in claim.words
     proven = [2 * ndtr(one.mu / 2) - 1 if one.mu and one.proves else 1.0 for one in told(study, claim)]
     return all(covers) and (alone == (answer.kind == "both" and proven[0] >= 0.9))
@@ -374,10 +398,16 @@ def unproven(study: Study, answer: Answer, claim: Claim) -> bool:
     return sorted(n.defense for n in claim.numbers if n.estimates == "reached_advantage") == sorted(cells)
 
 
+def two_sources(study: Study, answer: Answer | None, claim: Claim) -> bool:
+    """Members and others differ by themselves, and nothing is said to be learned."""
+    return bool(study.world.apart) and " differ: " in claim.words and "leaks" not in claim.words
+
+
 WORDS: dict[str, Callable[[Study, Answer | None, Claim], bool]] = {
     "answer": an_answer,
     "caveat": a_caveat,
     "unaware": unaware,
+    "sources": two_sources,
     "baseline": a_baseline,
     "accuracy": on_the_tile,
     "measured": attacks_on_the_tile,

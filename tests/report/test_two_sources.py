@@ -55,6 +55,20 @@ def test_where_nothing_differs_a_leak_is_still_a_leak_and_none_is_none():
     assert not any("the model leaks" in words for words in silent)
 
 
+def test_what_is_proven_is_given_one_source_and_no_proof_covers_a_difference():
+    given = World(
+        (Cell((0.3,), 0.8), Cell((0.1,), 0.79, mu=0.2)), by_coins=False, repeats=3, n=400, n_test=2000, apart=1.0
+    )
+    study = draw(given, np.random.default_rng(0))
+    (answer,) = answers(study.metrics, given.acceptable, {"d": 0.1}, True, (), study.tested)
+    said = {claim.kind: claim.words for claim in claims_of([answer], {"d": ()}, True)}
+    assert said["answer"].endswith("no attack can have an advantage above 0.080 (limit 0.1).")
+    assert "No ε or proof here covers a difference between members and others." in said["caveat"]
+    assert "Given that members and others come from one source, no attack can have" in said["limits"]
+    assert "is proven given that members and others come from one source" in said["accusation"]
+    assert "the strongest attack" in said["rates"]
+
+
 def test_a_reversed_auc_is_a_difference_and_no_chance():
     frame = metrics(world(0.0, apart=0.0), 0)
     of = (frame["metric"] == "membership_auc") & (frame["attack"] == "attack_0")

@@ -28,6 +28,9 @@ from dp_leakage.report.tuned import more_tuning, tuned_words
 UNAWARE = (
     "No attack here uses reference models trained under the same defense. A weak result is no evidence of protection."
 )
+# Proofs are about records that chance put in or left out: of two sources they bound what training adds to a difference.
+ONE_SOURCE = "that members and others come from one source"
+DIFFERENCE = "a difference between members and others"
 BEST = "the best undefended accuracy"  # of which a loss is a share
 
 
@@ -201,6 +204,8 @@ def _caveat(answer: Answer, tell: Telling, outside: Sequence[str]) -> str:
         if one.beats != "yes"
     ]
     outside = [*outside, *dict.fromkeys(one.grouping for one in answer.told if one.grouping)]
+    if any(one.by_proof and one.leak is not None and one.leak.sources is not None for one in answer.told):
+        outside.append(DIFFERENCE)
     _count(outside, tell)
     proof = " or proof" if any(one.by_proof for one in answer.told) else ""
     words += [f"No ε{proof} here covers {' or '.join(outside)}."] if outside else []
@@ -217,7 +222,10 @@ def _would_decide(answer: Answer, one: Setting) -> str:
 
 def given(one: Setting, outside: Sequence[str], tell: Telling) -> str:
     """What a proof about a cell takes as known, since its ε does not cover it; "" for nothing."""
-    known = [*outside, *([one.grouping] if one.grouping else [])] if one.proven is not None else []
+    if one.proven is None:
+        return ""
+    known = [*outside, *([one.grouping] if one.grouping else [])]
+    known += [ONE_SOURCE] if one.leak is not None and one.leak.sources is not None else []
     _count(known, tell)
     return " and ".join(known)
 
