@@ -30,6 +30,7 @@ FLOORS = (
     ("attacks",),
     ("engines", "audits"),
     ("metrics",),
+    ("table",),
     ("figures",),
     ("plugins", "report"),
     ("study", "jobs"),

@@ -142,7 +142,7 @@ def test_the_copy_holds_no_seed_path_or_digest(ran, study, tmp_path):
         if path.is_file():
             words = unpacked(path).decode("latin-1")
             secrets |= set(re.findall(r'"(?:identity|seed|data|content|code|coins)": *"?(\w{6,})', words))
-            secrets |= set(re.findall(r"(?:identity|csv|pdf|png)=(\w{16,})", words))
+            secrets |= set(re.findall(r"(?:identity|csv|pdf|png|tex)=(\w{16,})", words))
     assert len(secrets) > 20
     files = [path for path in (tmp_path / "copy").rglob("*") if path.is_file()]
     kinds = {path.name for path in files}

@@ -49,7 +49,7 @@ def reference(config: Json, study: Json) -> str:
     common = f"All have the settings {_words(COMMON)}. Kinds that one paper alone needs lie with its study."
     kinds = {name: kind for name, kind in FIGURES.items() if name not in ENTERED}
     parts += ["### kinds of figures", common]
-    parts += [_rows(("kind", "draws from", "own settings and their defaults"), _figures(kinds))]
+    parts += [_rows(("kind", "made from", "form", "own settings and their defaults"), _figures(kinds))]
     parts += ["### settings of figures", _settings({name: kind.schemas for name, kind in kinds.items()})]
     parts += ["### mechanisms", _rows(("defense", "label", "guarantee"), _mechanisms())]
     parts += ["### keys of mechanisms", _settings({name: own.schemas for name, own in MECHANISMS.items()})]
@@ -142,7 +142,7 @@ def _attacks() -> Iterator[tuple[str, ...]]:
 
 def _figures(kinds: Mapping[str, FigureKind]) -> Iterator[tuple[str, ...]]:
     for name, kind in kinds.items():
-        yield f"`{name}`", kind.needs, _words(kind.settings)
+        yield f"`{name}`", kind.needs, "table" if kind.table else "picture", _words(kind.settings)
 
 
 def _mechanisms() -> Iterator[tuple[str, ...]]:

@@ -151,9 +151,8 @@ def _contents(
 ) -> Iterator[tuple[Path, bytes, str]]:
     """The files that could go, each with what goes of it; nothing of models that stay, and why."""
     for path in files:
-        if path.parent == results / "figures" and path.suffix == ".png" and path.stem in listed.figures:
-            pdf, csv = path.with_suffix(".pdf"), path.with_suffix(".csv")
-            yield from ((file, content, "") for file, content in without_provenance(pdf, path, csv).items())
+        if path.parent == results / "figures" and path.suffix in (".png", ".html") and path.stem in listed.figures:
+            yield from ((file, content, "") for file, content in without_provenance(path).items())
         elif path.name == "metrics.parquet" and _cell(results, path) in listed.cells:
             yield path, _metrics(path), ""
         elif path.name == MODELS and _cell(results, path) in listed.cells:
@@ -232,7 +231,7 @@ def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str], red
             *([reduced, ""] if reduced else []),
             "Made by dp-leakage for giving away: no file here holds a record, a list of members, a seed or a path.",
             "",
-            "- `figures/`: each figure as png and pdf, and a csv of the numbers that it shows",
+            "- `figures/`: each picture as png and pdf, each table as html and LaTeX, and a csv of the numbers in it",
             "- `DATASET/MODEL/DEFENSE/metrics.parquet`: what was measured of a cell, with 95 % intervals",
             "- `DATASET/MODEL/DEFENSE/target.safetensors`: the parameters of its models, one for each repeat",
             "",

@@ -12,6 +12,7 @@ from dp_leakage.metrics import measure_inversion
 from dp_leakage.metrics.rows import CELL, MEASURED, QUALIFIERS, completed
 from dp_leakage.privacy.accounting.tradeoff import gaussian
 from dp_leakage.privacy.rates import FPR_OF_CURVE
+from dp_leakage.table.tables import Tables
 
 DELTA = 1e-5
 PAPER_GRID = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 50, 100, 500, 1000)
@@ -591,4 +592,15 @@ def directional_frame():
 
 def all_notes(figure: Any) -> str:
     """A figure's notes on one line: those under its panels, then those that a report adds to its caption."""
+    if isinstance(figure, Tables):
+        return " ".join(" ".join(figure.notes).split())
     return " ".join(f"{figure.get_supxlabel()} {figure.get_label()}".split())
+
+
+def all_texts(shown: Tables) -> list[str]:
+    """Every text of some tables: titles, headings, heads, cells and notes."""
+    parts = [shown.title or "", *shown.notes]
+    for table in shown.tables:
+        parts += [table.heading, *table.heads, *(words for words, _ in table.groups)]
+        parts += [text for row in table.rows for text in row]
+    return parts

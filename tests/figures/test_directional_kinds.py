@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from skimage.metrics import structural_similarity
+from synthetic import all_texts
 from synthetic import directional_cell as cell
 from synthetic import directional_row as measured
 
@@ -22,8 +23,8 @@ def prints():
     return read_published(Path(__file__).parents[2] / "workflow/studies/directional2023/directional2023.csv")
 
 
-def words(figure):
-    return " ".join(text.get_text().replace("\n", " ") for text in [*figure.axes[0].texts, *figure.texts])
+def words(shown):
+    return " ".join(all_texts(shown))
 
 
 def test_differences_are_of_the_same_budget_and_stand_beside_the_print(directional, prints):

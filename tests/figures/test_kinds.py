@@ -10,7 +10,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
-from synthetic import all_notes, bounded_frame
+from synthetic import all_notes, all_texts, bounded_frame
 
 from dp_leakage import figures
 from dp_leakage.common.errors import UserError
@@ -277,6 +277,9 @@ def test_one_private_cell_is_enough(kind: str, quick: pd.DataFrame) -> None:
     few = quick[quick["defense"].isin(["none", "gaussian-rdp-eps=1"]) & (quick["model"] == "mlp")]
     figure, rows = draw(kind, few, {})
     assert len(rows)
+    if FIGURES[kind].table:
+        assert all(table.rows for table in figure.tables)
+        return
     for ax in (ax for ax in figure.axes if ax.axison):
         low, high = ax.get_xlim()
         assert any(low <= tick <= high for tick in ax.get_xticks())
@@ -410,7 +413,7 @@ def test_lambda_is_read_from_the_column(lambdas: pd.DataFrame) -> None:
 
 def test_results_count_what_lies_inside_and_near(drawn: dict) -> None:
     figure, rows = drawn["results beside print"]
-    notes = " ".join(text.get_text().replace("\n", " ") for text in figure.axes[0].texts)
+    notes = all_notes(figure)
     loss = rows[(rows["metric"] == "accuracy_loss") & rows["published"].notna()]
     assert f"accuracy loss {loss['inside'].sum()} of 44" in notes
     assert (
@@ -420,6 +423,18 @@ def test_results_count_what_lies_inside_and_near(drawn: dict) -> None:
     counting = exposed["counting"]
     assert set(counting[exposed["mechanism"] == "none"]) == {"mean"}  # one run is counted there
     assert set(counting[exposed["mechanism"] != "none"]) == {"all_runs"}
+
+
+TABLES = [case for case, (kind, *_) in CASES.items() if FIGURES[kind].table]
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_each_row_has_a_text_for_each_head_and_all_its_names(case: str, drawn: dict) -> None:
+    shown, _ = drawn[case]
+    for table in shown.tables:
+        assert {len(row) for row in table.rows} == {len(table.heads)}
+        assert not table.groups or sum(columns for _, columns in table.groups) == len(table.heads)
+        assert all(row[0] for row in table.rows)
 
 
 # ---------------------------------------------------------------------------------- nothing on top of anything
@@ -444,7 +459,7 @@ def boxes(figure: Any) -> list[tuple[str, np.ndarray]]:
     return [(words, np.array([box.x0, box.y0, box.x1, box.y1])) for words, box in found]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [case for case, (kind, *_) in CASES.items() if not FIGURES[kind].table])
 def test_no_words_overlap_or_leave_the_page(case: str, drawn: dict) -> None:
     figure, _ = drawn[case]
     words, corners = zip(*boxes(figure), strict=True)
@@ -759,7 +774,7 @@ def test_a_table_has_a_line_for_each_of_two_partitions_of_a_class(kind: str, qui
     """They are told in the same words and have one budget, and the last one's numbers stood in the only line."""
     one = quick[quick["defense"] == "gaussian-rdp-eps=10"]
     figure, _ = draw(kind, pd.concat([quick, one.assign(defense="other", partition="random")]), {})
-    lines = [text.get_text() for axes in figure.axes for text in axes.texts]
+    lines = all_texts(figure)
     assert lines.count("10, random") == one["model"].nunique() > 0
     assert "10" in lines
 
@@ -821,7 +836,7 @@ def test_a_mistaken_kind_beside_a_study_gets_one_sentence(tmp_path: Path, name: 
 
 def test_people_and_records_stand_beside_each_other_in_a_table(persons: pd.DataFrame) -> None:
     figure, rows = draw("persons_table", persons, {"attack": "yeom", "model": "mlp"})
-    words = [text.get_text() for text in figure.axes[0].texts]
+    words = all_texts(figure)
     assert words.count("a person") >= 3 + 1
     assert set(rows.loc[rows["mechanism"] == "person", "hides"]) == {"a person"}
     assert set(rows.loc[rows["mechanism"] == "gaussian", "hides"]) == {"a record"}
@@ -834,7 +849,7 @@ def test_what_a_model_adds_stands_beside_imputation_in_a_table(guesses: pd.DataF
     figure, rows = draw("guesses_table", guesses, {"model": "mlp"})
     ceiling = rows["metric"] == "attribute_accuracy_proven"
     assert len(rows[~ceiling]) == 5 * 2 * rows["defense"].nunique()
-    words = [text.get_text() for text in figure.axes[0].texts]
+    words = all_texts(figure)
     assert {"attack", "imputation", "members", "others", "members less others", "at most, proven"} <= set(words)
     proven = rows[ceiling].set_index(["defense", "attack"])["measured"]
     assert len(proven) == 2 * rows.loc[rows["accountant"] != "", "defense"].nunique()
@@ -863,7 +878,7 @@ def test_the_groups_with_the_largest_leakage_are_drawn(groups: pd.DataFrame) -> 
 
 def test_the_table_of_groups_has_what_is_known_of_each(groups: pd.DataFrame) -> None:
     figure, rows = draw("groups_table", groups, {"model": "mlp", "most": 15, "attack": "yeom"})
-    words = [text.get_text() for text in figure.axes[0].texts]
+    words = all_texts(figure)
     cells = rows["defense"].nunique()
     assert words.count("class 14") == words.count("54") == cells
     assert set(rows["metric"]) == {"group_advantage", "group_excess", "group_auc"}
@@ -873,7 +888,7 @@ def test_the_table_of_groups_has_what_is_known_of_each(groups: pd.DataFrame) -> 
 
 def test_the_table_of_structure_says_what_was_counted_and_nothing_else(structure: pd.DataFrame) -> None:
     figure, rows = draw("structure_table", structure, {})
-    words = [text.get_text() for text in figure.axes[0].texts]
+    words = all_texts(figure)
     assert {"−1,234", "99.5 %", "25.0 %", "softmax regression", "MLP"} <= set(words)
     assert words.count("–") == 3  # leaves and parameters of the MLP
     assert len(rows) == 9

@@ -43,7 +43,7 @@ def test_a_table_counts_the_classes_in_which_an_attack_comes_nearer(inversions: 
     figure, rows = draw("mia_table", inversions, {}, None)
     wide = rows[rows["attack"] != "inversion_controls"].pivot_table(index="class", columns="attack", values="measured")
     nearer = int((wide["inversion_l1"] < wide["inversion_original"]).sum())
-    words = " ".join(text.get_text() for text in figure.axes[0].texts).replace("\n", " ")
+    words = all_notes(figure)
     assert f"of 10 classes: enhanced (ℓ1) {nearer}." in words
 
 

@@ -11,6 +11,8 @@ import pytest
 from dp_leakage.figures import FIGURES, draw
 from dp_leakage.figures.style import encode
 from dp_leakage.report import DataFacts, ReportContext, ReportFigure, most_exposed
+from dp_leakage.table.html import content
+from dp_leakage.table.tables import Tables
 
 sys.path.append(str(Path(__file__).parents[1] / "figures"))
 import synthetic
@@ -45,8 +47,8 @@ def context_of(metrics: pd.DataFrame) -> ReportContext:
     figures = []
     for kind in ("accuracy_loss", "leakage", "spent_epsilon", "pareto", "members_exposed"):
         drawn, _ = draw(kind, metrics, {"model": "mlp"} if kind == "members_exposed" else {})
-        title = kind.replace("_", " ").capitalize()
-        figures.append(ReportFigure(f"fig_{kind}", kind, encode(drawn, "png"), title, FIGURES[kind].caption))
+        shown = content(drawn) if isinstance(drawn, Tables) else encode(drawn, "png")
+        figures.append(ReportFigure(f"fig_{kind}", kind, shown, FIGURES[kind].caption))
     assert {figure.kind for figure in figures} <= set(FIGURES)
     exposed = replace(most_exposed(scores()), cell=("digits", "mlp", "none", "yeom"))
     return ReportContext(

@@ -23,7 +23,6 @@ from dp_leakage.report import (
     as_json,
     headlines,
     overview,
-    palette,
     render,
     singled_out,
     tables,
@@ -35,6 +34,7 @@ from dp_leakage.report.tables import (
     members_exposed,
     settings,
 )
+from dp_leakage.table import palette
 
 
 def broken_claims(metrics: pd.DataFrame) -> list[str]:
@@ -88,7 +88,8 @@ def test_under_coins_both_counts_are_of_the_members_of_a_run(context: ReportCont
     assert "the members of a run that are named in each run that trained on them" in page
     assert "only members named in each run" not in page
     figure, rows = draw("members_exposed", metrics, {})
-    words = " ".join(text.get_text().replace("\n", " ") for ax in figure.axes for text in ax.texts)
+    words = " ".join(words for table in figure.tables for words in (table.heading, *dict(table.groups)))
+    words = f"{words} {' '.join(figure.notes)}"
     assert whom in words
     assert "flagged in every run with it" in words
     assert "of these, those above it in each run that trained on them" in words
@@ -182,10 +183,10 @@ def test_nothing_points_to_a_place_that_is_not_there(html: str) -> None:
 def test_every_picture_is_inside_with_a_caption_and_an_alternative_text(page: Page, context: ReportContext) -> None:
     pictures = [attributes for tag, attributes in page.tags if tag == "img"]
     inside = [b64decode(picture["src"].removeprefix("data:image/png;base64,")) for picture in pictures]
-    given = {figure.png for figure in context.figures if figure.kind != "members_exposed"}  # those are a table
+    given = {figure.shown for figure in context.figures if isinstance(figure.shown, bytes)}
     assert len(inside) == len(given)
     assert set(inside) == given
-    assert inside[0] == next(figure.png for figure in context.figures if figure.kind == "pareto")
+    assert inside[0] == next(figure.shown for figure in context.figures if figure.kind == "pareto")
     assert all(len(picture["alt"]) > 40 for picture in pictures)
     assert [tag for tag, _ in page.tags].count("figcaption") == len(pictures)
 
@@ -403,8 +404,8 @@ def test_claimed_and_spent_is_one_table_where_all_cells_agree(context: ReportCon
 def test_members_exposed_has_every_defense_and_the_guesser(context: ReportContext) -> None:
     tables = members_exposed(context.metrics)
     assert [table.heading for table in tables] == [
-        "MLP · Yeom membership: of 450 members",
-        "softmax regression · Yeom membership: of 450 members",
+        "MLP · Yeom membership: members exposed, of 450 members",
+        "softmax regression · Yeom membership: members exposed, of 450 members",
     ]
     assert len(tables[0].rows) == 3 + 24 + 1
     assert tables[0].rows[-1][:3] == ["a guesser", "", "4.5"]

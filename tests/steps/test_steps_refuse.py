@@ -193,7 +193,7 @@ class Run:
 
     def _figure(self, to, name):
         files = {kind: to / path for kind, path in figure_files(self.study, name).items()}
-        figure.main(figure_settings(self.study, name), figure_inputs(self.study, name), None, **files)
+        figure.main(figure_settings(self.study, name), figure_inputs(self.study, name), None, list(files.values()))
         return list(files.values())
 
     def figure_of_metrics(self, to):

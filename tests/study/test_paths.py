@@ -10,7 +10,7 @@ from dp_leakage.study.paths import figure_files, fitted, group_of, of_one_defens
 
 REPO = Path(__file__).parents[2]
 CELL = {"dataset": "digits", "model": "mlp", "defense": "none"}
-PLACES = Study("mine", {})
+PLACES = Study("mine", {"figures": {"roc": {"kind": "roc"}, "table": {"kind": "paired_table"}}})
 
 
 def answers(role, defense):
@@ -47,6 +47,9 @@ def test_files_lie_where_the_documentation_says():
     assert PLACES.path(paths.REPORT) == Path("results/mine/report.html")
     assert {str(path) for path in figure_files(PLACES, "roc").values()} == {
         f"results/mine/figures/roc.{form}" for form in ("pdf", "png", "csv")
+    }
+    assert {str(path) for path in figure_files(PLACES, "table").values()} == {
+        f"results/mine/figures/table.{form}" for form in ("html", "tex", "csv")
     }
 
 

@@ -7,9 +7,10 @@ from damaged import flipped
 from matplotlib.figure import Figure
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.files import write_figure
+from dp_leakage.figures.files import write_figure, write_tables
 from dp_leakage.provenance.files import UNSEALED, write_arrays, write_json, write_page, write_table, write_tensors
 from dp_leakage.study.verify import check_content
+from dp_leakage.table.tables import Table, Tables
 
 MADE = {"identity": "0" * 16, "settings": {}}
 
@@ -26,6 +27,9 @@ def files(tmp_path):
     figure.add_subplot().plot([0, 1])
     paths = [tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv")]
     write_figure(figure, pd.DataFrame({"x": [1, 2]}), *paths, "0" * 16)
+    tables = Tables([Table("", ["x"], [["1"], ["2"]])])
+    paths = [tmp_path / f"g.{kind}" for kind in ("html", "tex", "csv")]
+    write_tables(tables, pd.DataFrame({"x": [1, 2]}), *paths, "0" * 16)
     return sorted(tmp_path.iterdir())
 
 

@@ -184,7 +184,9 @@ os.environ.update(
 )
 # For `snakemake --report`, whose texts can use the config and the job's files.
 config["captions"] = {
-    str(paths.figure_files(study, name)["png"]): as_rst(plan.caption(study, name))
+    str(next(iter(paths.figure_files(study, name).values()))): as_rst(
+        plan.caption(study, name)
+    )
     for study in STUDIES.values()
     for name in study.spec["figures"]
 }
@@ -291,15 +293,16 @@ GPUS = int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu
 
 
 def figure_outputs(study, figure):
-    """A figure's files; the picture is in `snakemake --report` too."""
+    """A figure's files; the picture or the page of tables is in `snakemake --report` too."""
     files = paths.figure_files(study, figure)
-    picture = report(
-        files["png"],
+    first = next(iter(files))
+    shown = report(
+        files[first],
         caption="../report/figure.rst",
         category=as_label(study.spec["title"]),
         labels={"figure": as_label(plan.title_of(study, figure))},
     )
-    return files | {"png": picture}
+    return files | {first: shown}
 
 
 def asked_by(study):

@@ -63,7 +63,7 @@ for _study in STUDIES.values():
                 by_file(
                     "figure",
                     "--settings {params.settings:q} --metrics {input.metrics:q} --published {input.published:q}"
-                    " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q}",
+                    " --figure {output:q}",
                 )
 
     rule:

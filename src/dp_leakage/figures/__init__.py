@@ -6,11 +6,11 @@ where any study can use it, with a study where only that draws it (`enter`), or 
 
     draw(metrics: DataFrame, settings: dict, published: DataFrame | None) -> (matplotlib Figure, DataFrame)
 
-and does nothing with files. ``metrics`` holds one row per number of every cell that the figure covers (`frames`
-names the columns), ``published`` the paper's printed results as `published.read_published` reads them. The DataFrame
-that comes back holds exactly the numbers drawn, with the columns ``metric``, ``measured``, ``low``,
-``high``, ``published`` and ``inside`` (does the print lie in our interval) beside those that the axes and series come
-from.
+and does nothing with files. A kind with ``"table": True`` returns `table.tables.Tables` in place of the Figure.
+``metrics`` holds one row per number of every cell that the figure covers (`frames` names the columns), ``published``
+the paper's printed results as `published.read_published` reads them. The DataFrame that comes back holds exactly the
+numbers shown, with the columns ``metric``, ``measured``, ``low``, ``high``, ``published`` and ``inside`` (does the
+print lie in our interval) beside those that the axes and series come from.
 """
 
 from collections.abc import Mapping
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+    from dp_leakage.table.tables import Tables
 
 Needs = Literal["metrics", "training", "scores", "images", "timing"]
 
@@ -57,6 +58,7 @@ class FigureKind:
         spent: whether it also holds what their training shows by itself, such as ``epsilon_spent``.
         persons: whether it is of people with several records alone.
         part: the part of a cell without which there is nothing to draw, and the study's key that asks for it.
+        table: whether it is tables, not a picture.
     """
 
     module: str
@@ -68,6 +70,7 @@ class FigureKind:
     spent: bool = False
     persons: bool = False
     part: str = ""
+    table: bool = False
 
 
 _NAMES: Schema = {"type": ["null", "string", "array"], "minLength": 1, "items": TEXT, "default": None}
@@ -145,6 +148,7 @@ SCHEMA = table(
         "spent": FLAG,
         "persons": FLAG,
         "part": TEXT,
+        "table": FLAG,
         **SHARED,
     },
     required=["caption"],
@@ -154,7 +158,7 @@ SCHEMA = table(
 def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
     check(given, SCHEMA, where)
     settings, schemas = settings_of(where, given, DEFINITIONS)
-    own = {key: given[key] for key in ("needs", "proven", "spent", "persons", "part") if key in given}
+    own = {key: given[key] for key in ("needs", "proven", "spent", "persons", "part", "table") if key in given}
     return FigureKind(module, given["caption"], settings, SHARED_SCHEMAS | schemas, **own)
 
 
@@ -210,24 +214,29 @@ def resolve(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def draw(
     kind: str, metrics: "DataFrame", settings: Mapping[str, Any], published: "DataFrame | None" = None
-) -> "tuple[Figure, DataFrame]":
-    """Draws one figure: (picture, exactly the numbers in it). Raises UserError as `resolve` and the kind do."""
+) -> "tuple[Figure | Tables, DataFrame]":
+    """Draws one figure: (picture or tables, exactly the numbers in it). UserError as from `resolve` and the kind."""
     resolved = resolve(kind, settings)
-    return drawn_by(FIGURES[kind].module, metrics, resolved, published)
+    return drawn_by(FIGURES[kind].module, metrics, resolved, published, FIGURES[kind].table)
 
 
 def drawn_by(
-    module: str, metrics: "DataFrame", settings: Mapping[str, Any], published: "DataFrame | None"
-) -> "tuple[Figure, DataFrame]":
+    module: str, metrics: "DataFrame", settings: Mapping[str, Any], published: "DataFrame | None", table: bool = False
+) -> "tuple[Figure | Tables, DataFrame]":
     """What a module's ``draw`` returns. Raises UserError where a plugin raises, or returns something else."""
-    from matplotlib.figure import Figure
     from pandas import DataFrame
 
+    expected: type[Any]
+    if table:
+        from dp_leakage.table.tables import Tables as expected
+    else:
+        from matplotlib.figure import Figure as expected
     made = call(module, "draw", metrics, settings, published)
     parts = made if isinstance(made, tuple) else (made,)
-    if len(parts) != 2 or not isinstance(parts[0], Figure) or not isinstance(parts[1], DataFrame):
+    if len(parts) != 2 or not isinstance(parts[0], expected) or not isinstance(parts[1], DataFrame):
         shown = ", ".join(type(part).__name__ for part in parts)
-        raise UserError(f"plugin {module}: draw returns ({shown}); valid is (matplotlib Figure, pandas DataFrame)")
+        valid = "dp_leakage.table.tables.Tables" if table else "matplotlib Figure"
+        raise UserError(f"plugin {module}: draw returns ({shown}); valid is ({valid}, pandas DataFrame)")
     if module in FILES and parts[1].empty:
         there = f"; metrics here: {', '.join(sorted(set(metrics['metric'])))}" if "metric" in metrics else ""
         raise UserError(f"plugin {module}: draw returns a table without rows, as if it had drawn nothing{there}")

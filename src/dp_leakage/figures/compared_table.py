@@ -1,6 +1,6 @@
 """Any metrics of any cells as a table, each beside what the paper prints of it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,14 +8,12 @@ import pandas as pd
 from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import beside_prints, rows_by_budget
-from dp_leakage.figures.style import name, number, styled
-from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.figures.style import name, number
 from dp_leakage.metrics.rows import CELL
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "caption": "Every defense and budget in numbers, each beside the paper's where it prints one. A tick says "
     "that the printed value lies inside our 95 % interval, a cross that it does not.",
     "settings": {
@@ -54,10 +52,9 @@ HEADS = {
 }
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per (data set, model), a row per defense and budget.
 
     Settings:
@@ -77,7 +74,7 @@ def draw(
     tables = [_table(heading, part, list(columns)) for heading, part in panels(rows)]
     window = ["SSIM: with a uniform 7×7 window."] if "ssim" in set(rows["metric"]) else []
     notes = [*_notes(rows), *window, *_prior(shown), *accounting_notes(frame, settings)]
-    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
+    return Tables(tables, notes, settings.get("title")), rows.drop(columns="column")
 
 
 def _prior(shown: pd.DataFrame) -> list[str]:

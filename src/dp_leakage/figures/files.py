@@ -1,4 +1,8 @@
-"""A figure's three files, of which each says what it was made from: a picture of other numbers is not taken for it."""
+"""A figure's three files, of which each says what it was made from: a picture of other numbers is not taken for it.
+
+A picture is ``png``, ``pdf`` and ``csv``; tables are ``html``, ``tex`` and ``csv``. The first of the three says what
+they were made from, and holds the digests of the others.
+"""
 
 import re
 import struct
@@ -8,9 +12,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.style import NOTES, encode
-from dp_leakage.provenance.files import REBUILD, replacing
+from dp_leakage.provenance.files import DIGITS, REBUILD, SEAL, UNSEALED, check_seal, replacing, write_page
+from dp_leakage.table.html import content_of, to_page
+from dp_leakage.table.latex import to_latex
+from dp_leakage.table.tables import Tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +28,9 @@ if TYPE_CHECKING:
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 NUMBERS, RECORDS = "numbers", "records"  # what a figure shows
 OF_RECORDS = {b"record", b"member", b"trained_on"}  # columns of numbers about single records
-HASHES = re.compile(rb"(identity|csv)=[0-9a-f]+")
+HASHES = re.compile(rb"(identity|csv|tex)=[0-9a-f]+")
+SEALED = re.compile(SEAL + rb"[0-9a-f]{%d}" % DIGITS)
+MADE_FROM = re.compile(r'<meta name="made-from" content="([^"]*)">')
 KEY = "dp-leakage"  # of the text in a PNG; the PDF's has it among its keywords
 
 
@@ -43,12 +54,37 @@ def write_figure(
         shows: `NUMBERS` over many records, or `RECORDS` themselves, such as images.
         banner: words above the picture.
     """
-    numbers = drawn.to_csv(index=False, lineterminator="\n").encode()
+    numbers = _as_csv(drawn)
     stamp = f"identity={identity} shows={shows} csv={sha256(numbers).hexdigest()}"
     picture = encode(figure, "png", banner=banner)
     document = encode(figure, "pdf", keywords=f"{KEY} {stamp}", banner=banner)
     stamp += f" pdf={sha256(document).hexdigest()} png={sha256(picture).hexdigest()}"
-    contents = {csv: numbers, pdf: document, png: _stamped(picture, stamp)}
+    _write({csv: numbers, pdf: document, png: _stamped(picture, stamp)})
+
+
+def write_tables(
+    shown: Tables, drawn: "DataFrame", html: Path, tex: Path, csv: Path, identity: str, banner: str = ""
+) -> None:
+    """Writes csv, tex and html, each atomically. The html is sealed, and holds the identity and the others' SHA-256.
+
+    Args:
+        shown: the tables.
+        drawn: the numbers in them.
+        html, tex, csv: where they go.
+        identity: of the settings that they were made from.
+        banner: words above the tables, and in the notes of the LaTeX.
+    """
+    numbers, latex = _as_csv(drawn), to_latex(shown, banner).encode()
+    made_from = f"identity={identity} shows={NUMBERS} csv={sha256(numbers).hexdigest()} tex={sha256(latex).hexdigest()}"
+    _write({csv: numbers, tex: latex})
+    write_page(html, to_page(shown, made_from, banner))
+
+
+def _as_csv(drawn: "DataFrame") -> bytes:
+    return drawn.to_csv(index=False, lineterminator="\n").encode()
+
+
+def _write(contents: dict[Path, bytes]) -> None:
     for path, content in contents.items():
         with replacing(path) as temporary:
             temporary.write_bytes(content)
@@ -73,14 +109,33 @@ def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) ->
         raise UserError(f"{png} or {pdf.name} is damaged or not a file of this workflow ({error}): {REBUILD}") from None
     identity = identity or found.get("identity")
     for path, stamp in ((png, found), (pdf, of_pdf)):
-        if stamp.get("identity") != identity:
-            words = f"(identity {stamp.get('identity')}; expected {identity})"
-            raise UserError(f"{path} was made by other settings or other code {words}: {REBUILD}")
+        _check_identity(path, stamp, identity)
         if stamp.get("csv") != numbers:
             raise UserError(f"{csv} does not hold the numbers that {path.name} shows: {REBUILD}")
     if found.get("pdf") != sha256(document).hexdigest():
         raise UserError(f"{pdf} is damaged (its digest in {png.name} is another): {REBUILD}")
     return picture
+
+
+def read_tables(html: Path, tex: Path, csv: Path, identity: str | None = None) -> Markup:
+    """The tables as HTML (`table.html.content`), from files that belong together and to this identity.
+
+    Raises:
+        UserError: as `read_figure`.
+    """
+    found = _said_by(html)
+    _check_identity(html, found, identity or found.get("identity"))
+    for path in (tex, csv):
+        if not path.is_file():
+            raise UserError(f"{path} is missing: run the step that makes it (snakemake does that by itself)")
+        check_file(path)
+    return content_of(html.read_text(encoding="utf-8"))
+
+
+def _check_identity(path: Path, found: dict[str, str], identity: str | None) -> None:
+    if found.get("identity") != identity:
+        words = f"(identity {found.get('identity')}; expected {identity})"
+        raise UserError(f"{path} was made by other settings or other code {words}: {REBUILD}")
 
 
 def further_notes(png: bytes) -> str:
@@ -91,36 +146,62 @@ def further_notes(png: bytes) -> str:
         return str(picture.info.get(NOTES, ""))
 
 
-def without_provenance(pdf: Path, png: Path, csv: Path) -> dict[Path, bytes]:
+def without_provenance(shown: Path) -> dict[Path, bytes]:
     """What a figure's files hold, without what they say on how they were made; nothing if it shows records.
+
+    Args:
+        shown: the first of its files, ``png`` or ``html``.
 
     Raises:
         UserError: as `read_figure`.
     """
-    picture = read_figure(pdf, png, csv)
+    csv, found = shown.with_suffix(".csv"), _said_by(shown)
+    if shown.suffix == ".html":
+        tex = shown.with_suffix(".tex")
+        read_tables(shown, tex, csv)
+        going = {shown: SEALED.sub(UNSEALED.encode(), _without_hashes(shown)), tex: tex.read_bytes()}
+    else:
+        pdf = shown.with_suffix(".pdf")
+        picture = read_figure(pdf, shown, csv)
+        going = {pdf: _without_hashes(pdf), shown: picture}
     numbers = csv.read_bytes()
-    if _read(png)[1].get("shows") != NUMBERS or set(numbers.split(b"\n")[0].split(b",")) & OF_RECORDS:
-        return {}
-    # At the same length, since a PDF holds the place of each of its parts.
-    document = HASHES.sub(lambda said: said[1] + b"=" + b"0" * (len(said[0]) - len(said[1]) - 1), pdf.read_bytes())
-    return {pdf: document, png: picture, csv: numbers}
+    shows_records = found.get("shows") != NUMBERS or set(numbers.split(b"\n")[0].split(b",")) & OF_RECORDS
+    return {} if shows_records else going | {csv: numbers}
+
+
+def _without_hashes(path: Path) -> bytes:
+    """A file with zeros for what it was made from, at the same length: a PDF holds the place of each of its parts."""
+    return HASHES.sub(lambda said: said[1] + b"=" + b"0" * (len(said[0]) - len(said[1]) - 1), path.read_bytes())
 
 
 def check_file(path: Path) -> None:
-    """Reads one of a figure's files to its last byte. Nothing is said of a csv or PDF whose PNG is missing or damaged.
+    """Reads one of a figure's files to its last byte. Nothing is said of those whose PNG or HTML is missing or damaged.
 
     Raises:
         UserError: a byte is not what was written.
     """
+    tables = path.suffix == ".tex" or (path.suffix == ".csv" and path.with_suffix(".html").exists())
+    shown = path.with_suffix(".html" if tables else ".png")
     try:
-        _, found = _read(path.with_suffix(".png"))
-        digest = None if path.suffix == ".png" else sha256(path.read_bytes()).hexdigest()
-    except (OSError, ValueError, KeyError, struct.error) as error:
-        if path.suffix == ".png":
-            raise UserError(f"{path} is damaged or not a file of this workflow ({error}): {REBUILD}") from None
+        found = _said_by(shown)
+    except UserError:
+        if path == shown:
+            raise
         return
-    if digest not in (None, found.get(path.suffix[1:])):
-        raise UserError(f"{path} is damaged (its digest in {path.stem}.png is another): {REBUILD}")
+    if path != shown and found.get(path.suffix[1:]) != sha256(path.read_bytes()).hexdigest():
+        raise UserError(f"{path} is damaged (its digest in {shown.name} is another): {REBUILD}")
+
+
+def _said_by(shown: Path) -> dict[str, str]:
+    """What a figure's PNG or HTML says of its files, once it was read to its last byte."""
+    if shown.suffix == ".html":
+        check_seal(shown)
+        said = MADE_FROM.search(shown.read_text(encoding="utf-8"))
+        return _said(said[1] if said else "")
+    try:
+        return _read(shown)[1]
+    except (OSError, ValueError, KeyError, struct.error) as error:
+        raise UserError(f"{shown} is damaged or not a file of this workflow ({error}): {REBUILD}") from None
 
 
 def _read(png: Path) -> tuple[bytes, dict[str, str]]:

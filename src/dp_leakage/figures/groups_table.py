@@ -1,6 +1,6 @@
 """Leakage by group of records in numbers: within the group, and above that of all others."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -8,13 +8,11 @@ from dp_leakage.figures.frames import chosen, metric_rows, panels
 from dp_leakage.figures.groups import called, group_rows, order_of_groups
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import beside_prints, rows_by_budget
-from dp_leakage.figures.style import name, styled
-from dp_leakage.figures.table import Table, draw_tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.figures.style import name
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "part": "groups",
     "caption": "What one attack finds in each group of records. The excess is the advantage within the group minus "
     "that among all other records: above 0, the group is easier to attack than the others. Intervals are 95 % for each "
@@ -33,10 +31,9 @@ FIGURE = {
 COLUMNS = {"group_advantage": "advantage", "group_excess": "excess over the others", "group_auc": "AUC"}
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per (data set, model), rows for each defense and budget and the groups under it.
 
     Settings:
@@ -59,7 +56,7 @@ def draw(
     sizes = _sizes(frame)
     tables = [_table(heading, part.assign(column=part["metric"]), sizes) for heading, part in panels(rows)]
     notes = [f"Attack: {name(rows['attack'].iloc[0])}. 95 % intervals in brackets.", *own_notes(settings)]
-    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="called")
+    return Tables(tables, notes, settings.get("title")), rows.drop(columns="called")
 
 
 def _sizes(frame: pd.DataFrame) -> dict[tuple[str, str], int]:

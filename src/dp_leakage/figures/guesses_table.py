@@ -1,6 +1,6 @@
 """What a model adds to guesses of attributes, beside what the attacker's own data give."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,14 +9,12 @@ from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_
 from dp_leakage.figures.limits import divided, proven_notes, proven_tprs
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import beside_prints, rows_by_budget
-from dp_leakage.figures.style import name, styled
-from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "caption": "How often attacks guess attributes right, compared with imputation: the same guess from the "
     "attacker's own data, without the model. What the model adds among members but not among others is what it "
     "remembers of them. If an interval contains 0, nothing is shown. The proven ceiling is what the attack can reach "
@@ -37,10 +35,9 @@ GROUPS = [("", 3), ("right guesses of members", 2), ("the model adds, of", 3)]
 CEILING = "at most, proven"
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per (data set, model), a row per defense, budget and attack.
 
     Settings:
@@ -63,7 +60,7 @@ def draw(
         *proven_notes(proven, CEILING[0].upper() + CEILING[1:]),
         *own_notes(settings),
     ]
-    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
+    return Tables(tables, notes, settings.get("title")), rows.drop(columns="column")
 
 
 def _ceiling(others: pd.DataFrame, proven: pd.DataFrame) -> pd.DataFrame:

@@ -1,19 +1,17 @@
 """Members that an attacker names at a small false positive rate, counted in both ways."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes, not_measured_notes
 from dp_leakage.figures.numbers import PRINTED, beside_prints, count, rows_by_budget
-from dp_leakage.figures.style import name, styled
-from dp_leakage.figures.table import Table, draw_tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.figures.style import name
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "caption": "How many members an attacker identifies who wrongly accuses 1, 2 or 5 of 100 non-members. Guessing "
     "identifies as many as the last line shows; only what exceeds it is leakage.",
     "settings": {
@@ -31,10 +29,9 @@ COUNTINGS = {"mean": "mean over the runs", "all_runs": "flagged in every run"}
 BY_COINS = COUNTINGS | {"all_runs": "flagged in every run with it"}
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per (data set, model), a row per defense and budget.
 
     Settings:
@@ -42,16 +39,15 @@ def draw(
         fpr: false positive rates.
     """
     frame = chosen(metrics, settings)
-    counted = [
-        metric_rows(frame, "members_exposed", attack=settings["attack"], counting=counting, fpr=rate).assign(
-            column=f"{counting} {rate:g}"
-        )
-        for counting in COUNTINGS
-        for rate in settings["fpr"]
-    ]
-    extra = ["n_members", *(["n_records"] if tossed(frame) else []), "column"]
-    rows = drawn_numbers(pd.concat(counted), published, extra)
-    tables = [_table(heading, part, settings["fpr"]) for heading, part in panels(rows)]
+    counted = pd.concat(
+        [
+            metric_rows(frame, "members_exposed", attack=settings["attack"], counting=counting, fpr=rate)
+            for counting in COUNTINGS
+            for rate in settings["fpr"]
+        ]
+    )
+    rows = drawn_numbers(counted, published, ["n_members", *(["n_records"] if tossed(frame) else [])])
+    tables = [exposed_table(heading, part) for heading, part in panels(rows)]
     again = (
         "of these, those above it in each run that trained on them" if tossed(rows) else "those above it in each run"
     )
@@ -68,7 +64,7 @@ def draw(
         )
     notes += not_measured_notes(rows.loc[rows["measured"].isna(), "fpr"])
     notes += accounting_notes(frame, settings)
-    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
+    return Tables(tables, notes, settings.get("title")), rows
 
 
 def tossed(part: pd.DataFrame) -> bool:
@@ -84,19 +80,21 @@ def of_whom(part: pd.DataFrame) -> str:
     return f"of about {members} members in each run"
 
 
-def _table(heading: str, part: pd.DataFrame, rates: list[float]) -> Table:
-    """Both ways of counting side by side, each at every rate; below them what a guesser names."""
-    words = {rate: f"at {100 * rate:g} %" for rate in rates}
+def exposed_table(heading: str, part: pd.DataFrame) -> Table:
+    """Both ways of counting side by side, each at every rate of the rows; below them what a guesser names."""
+    part = part.assign(column=[f"{way} {rate:g}" for way, rate in zip(part["counting"], part["fpr"], strict=True)])
+    words = {rate: f"at {100 * rate:g} %" for rate in sorted(set(part["fpr"]))}
     by_way = {
-        way: beside_prints(part, {f"{way} {rate:g}": words[rate] for rate in rates}, nothing="") for way in COUNTINGS
+        way: beside_prints(part, {f"{way} {rate:g}": head for rate, head in words.items()}, nothing="")
+        for way in COUNTINGS
     }
     lines = rows_by_budget(part, lambda cell: [[text for _, texts in by_way.values() for text in texts(cell)]])
-    chance = {words[rate]: count(part["n_members"].iloc[0] * rate) for rate in rates}
+    chance = {head: count(part["n_members"].iloc[0] * rate) for rate, head in words.items()}
     guesser = [chance.get(head, "") if way == "mean" else "" for way, (heads, _) in by_way.items() for head in heads]
     countings = BY_COINS if tossed(part) else COUNTINGS
     return Table(
         f"{heading}: members exposed, {of_whom(part)}",
         ["defense", "ε", *(head for heads, _ in by_way.values() for head in heads)],
-        [*lines, [], ["a guesser", "", *guesser]],
+        [*lines, ["a guesser", "", *guesser]],
         [("", 2), *((countings[way], len(heads)) for way, (heads, _) in by_way.items())],
     )

@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import each_budget, each_series
+from dp_leakage.figures.frames import each_cell, each_series
 from dp_leakage.figures.style import Series, look, number
-from dp_leakage.figures.table import blocks
 
 Texts = Callable[[pd.DataFrame], list[str]]
 
@@ -99,19 +98,17 @@ def _further(row: Any) -> str:
 
 
 def rows_by_budget(part: pd.DataFrame, lines: Callable[[pd.DataFrame], Iterable[list[str]]]) -> list[list[str]]:
-    """Rows of a table: the series in a column, at its first row, the budget in the next, then what ``lines`` makes.
+    """Rows of a table: the series in a column, the budget in the next, then what ``lines`` makes.
 
     Args:
         part: rows of a figure, with the columns of the cell.
         lines: the further columns, of one or several rows, from the rows of one cell.
     """
-    return blocks(
-        (
-            look(series).label,
-            [[cell_budget(cell.iloc[0]), *line] for _, cell in each_budget(rows) for line in lines(cell)],
-        )
-        for series, rows in each_series(part)
-    )
+    return [
+        [look(series).label, cell_budget(cell.iloc[0]), *line]
+        for series, cell in each_cell(part)
+        for line in lines(cell)
+    ]
 
 
 def beside_prints(part: pd.DataFrame, columns: Mapping[str, str], nothing: str = "–") -> tuple[list[str], Texts]:

@@ -1,6 +1,6 @@
 """What a defense takes from an attack, on the same records: paired differences with their intervals."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,19 +9,17 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, each_cell, listed, own_row, panels, require_scores
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label, interval
-from dp_leakage.figures.style import name, styled
-from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.figures.style import name
 from dp_leakage.metrics import coins
 from dp_leakage.metrics.intervals import UNKNOWN_DIFFERENCE, Estimate, Influences, crossed_difference
 from dp_leakage.metrics.rates import tpr_at
 from dp_leakage.metrics.roc import area, share_above
 from dp_leakage.metrics.runs import by_repeat
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.table.tables import Table, Tables
 
 SCORES = ["repeat", "record", "member", "score"]
 FIGURE = {
+    "table": True,
     "caption": "How much each defense reduces each attack, compared on the same records. An interval below 0 says "
     "that the defense helps against this attack, beyond the chance of records and trainings.",
     "needs": "scores",
@@ -49,10 +47,9 @@ FIGURE = {
 }
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per (data set, model); rows are defenses and budgets, columns attacks.
 
     Settings:
@@ -83,7 +80,7 @@ def draw(
         "records, the same for both, and over the models of each.",
         *own_notes(settings),
     ]
-    return draw_tables(tables, notes, settings.get("title")), rows
+    return Tables(tables, notes, settings.get("title")), rows
 
 
 def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[dict[str, Any]]:
@@ -135,4 +132,4 @@ def _table(heading: str, part: pd.DataFrame, attacks: list[str]) -> Table:
     for series, cell in each_cell(part):
         found = {row.attack: interval(row.measured, row.low, row.high) for row in cell.itertuples()}
         lines.append([cell_label(series, cell.iloc[0]), *(found.get(attack, "–") for attack in there)])
-    return Table(heading, ["", *map(name, there)], lines)
+    return Table(heading, ["defense", *map(name, there)], lines)

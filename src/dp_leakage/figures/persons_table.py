@@ -1,19 +1,17 @@
 """What leaks of a person, from all records together, beside what leaks of a single record."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import not_measured_notes, own_notes
 from dp_leakage.figures.numbers import beside_prints, rows_by_budget
-from dp_leakage.figures.style import name, styled
-from dp_leakage.figures.table import Table, draw_tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.figures.style import name
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "persons": True,
     "caption": "What one attack finds out about a person, from the scores of all of that person's records, and "
     "about a single record. A record is in the training data if its person is. Rows are noise that hides a single "
@@ -43,10 +41,9 @@ PAIRS = [
 HIDDEN = {"person": "a person", "example": "a record"}
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per (data set, model), a row per defense and budget.
 
     Settings:
@@ -71,7 +68,7 @@ def draw(
         *not_measured_notes(rows.loc[rows["measured"].isna() & rows["fpr"].notna(), "fpr"]),
         *own_notes(settings),
     ]
-    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
+    return Tables(tables, notes, settings.get("title")), rows.drop(columns="column")
 
 
 def _table(heading: str, part: pd.DataFrame, groups: list[tuple[str, int]]) -> Table:

@@ -1,6 +1,6 @@
 """What an accusation is worth: of ten people whom the best attack accuses, how many are members at most."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,15 +10,12 @@ from dp_leakage.figures.frames import chosen, drawn_numbers, panels, rate_rows
 from dp_leakage.figures.limits import divided, proven_notes, proven_tprs
 from dp_leakage.figures.notes import not_measured_notes, own_notes
 from dp_leakage.figures.numbers import rows_by_budget
-from dp_leakage.figures.style import styled
-from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.privacy.rates import PRIORS, precision
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "caption": "What an accusation is worth. The best measured attack accuses ten people: this many of them were in "
     "the training data. Beside it: how many at most, for any attack, as the noise proves. The rarer members are among "
     "the people tested, the less an accusation says.",
@@ -33,10 +30,9 @@ FIGURE = {
 }
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per (data set, model), a row per defense and budget, columns per share of members among those asked.
 
     Settings:
@@ -66,7 +62,7 @@ def draw(
         *proven_notes(proven, "At most"),
         *own_notes(settings),
     ]
-    return draw_tables(tables, notes, settings.get("title")), rows
+    return Tables(tables, notes, settings.get("title")), rows
 
 
 def _precisions(rates: pd.DataFrame, prior: float, fpr: float) -> pd.DataFrame:

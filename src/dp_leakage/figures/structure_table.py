@@ -1,6 +1,6 @@
 """What the structure of models gives away without any attack, in counts."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,13 +8,11 @@ import pandas as pd
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, metric_rows, panels
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import name, styled
-from dp_leakage.figures.table import Table, blocks, draw_tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.figures.style import name
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "part": "structure",
     "caption": "What the structure of models gives away without any attack. A cell holds the training records that a "
     "model answers alike, or that fall into one leaf of a tree. The smaller it is, the less its records are hidden "
@@ -36,10 +34,9 @@ GROUPS = [("", 2), ("records answered alike", 3), ("leaves", 2), ("", 1)]
 SHARES = ("in_small_cells", "class_disclosed")
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per data set, a row per model, defense and budget; of several repeats the worst one.
 
     Raises:
@@ -54,15 +51,16 @@ def draw(
         "certain: the share in cells of one class. Of several repeats the worst; of several trees the worst tree.",
         *own_notes(settings),
     ]
-    return draw_tables(tables, notes, settings.get("title")), rows
+    return Tables(tables, notes, settings.get("title")), rows
 
 
 def _table(heading: str, part: pd.DataFrame) -> Table:
-    models = [
-        (name(str(model)), [[cell_label(series, cell.iloc[0]), *_texts(cell)] for series, cell in each_cell(rows)])
+    lines = [
+        [name(str(model)), cell_label(series, cell.iloc[0]), *_texts(cell)]
         for model, rows in part.groupby("model", sort=False)
+        for series, cell in each_cell(rows)
     ]
-    return Table(heading, ["model", "defense", *COLUMNS.values()], blocks(models), GROUPS, left=2)
+    return Table(heading, ["model", "defense", *COLUMNS.values()], lines, GROUPS, left=2)
 
 
 def _texts(cell: pd.DataFrame) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pandas as pd
+from markupsafe import Markup
 
 from dp_leakage.data.near_copies import Copies
 from dp_leakage.metrics.people import RightAnswers
@@ -19,15 +20,13 @@ class ReportFigure:
     Attributes:
         name: its file name below ``figures/``, without ending.
         kind: its kind, a key of `dp_leakage.figures.FIGURES`.
-        png: the picture.
-        title: heading above it; "" where the picture has a title of its own.
+        shown: the picture as PNG, or the tables as HTML (`table.html.content`).
         caption: how to read it.
     """
 
     name: str
     kind: str
-    png: bytes
-    title: str = ""
+    shown: bytes | Markup
     caption: str = ""
 
 

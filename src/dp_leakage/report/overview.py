@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dp_leakage.report import palette
+from dp_leakage.table import palette
 
 TEMPLATE = Path(__file__).with_name("overview.html")
 

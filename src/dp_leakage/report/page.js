@@ -201,14 +201,17 @@
     if (a !== null || b !== null) return a === null ? 1 : -1;
     return one.textContent.localeCompare(other.textContent, "en");
   };
-  for (const table of document.querySelectorAll(".sortable table")) {
-    const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
-    const search = make("input", { type: "search", "aria-label": "Show rows with", placeholder: "Show rows with …" });
-    search.addEventListener("input", () => {
-      const words = search.value.toLowerCase().split(/\s+/);
-      for (const row of rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
-    });
-    table.closest(".wide").before(search);
+  for (const table of document.querySelectorAll("table")) {
+    const body = table.tBodies[0], rows = [...body.rows], heads = [...[...table.tHead.rows].at(-1).cells];
+    if (table.closest(".searched")) {
+      const search = make("input", { type: "search", "aria-label": "Show rows with", placeholder: "Show rows with …" });
+      search.addEventListener("input", () => {
+        const words = search.value.toLowerCase().split(/\s+/);
+        for (const row of rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+      });
+      table.closest(".wide").before(search);
+    }
+    if (rows.length < 2) continue;
     heads.forEach((head, column) => {
       const button = make("button", { type: "button" }, head.textContent);
       head.replaceChildren(button);
@@ -217,6 +220,7 @@
         for (const other of heads) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         rows.sort((a, b) => (down ? -1 : 1) * compare(a.cells[column], b.cells[column]));
+        for (const row of rows) row.classList.remove("first");
         body.append(...rows);
       });
     });

@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.spent import POISSON
 from dp_leakage.provenance.files import UNSEALED
-from dp_leakage.report import palette, tables
+from dp_leakage.report import tables
 from dp_leakage.report.added import added_claims
 from dp_leakage.report.answer import Answer, answers, singled_out
 from dp_leakage.report.calibration import calibration_claims
@@ -29,6 +30,8 @@ from dp_leakage.report.refuted import refuted_claims
 from dp_leakage.report.structure import structure_claims
 from dp_leakage.report.verdicts import verdicts
 from dp_leakage.report.words import claims_of
+from dp_leakage.table import palette
+from dp_leakage.table.html import STYLE, to_html
 
 TEMPLATE, SCRIPT = (Path(__file__).with_name(file) for file in ("template.html", "page.js"))
 QUESTION = (
@@ -111,7 +114,8 @@ def render(context: ReportContext) -> str:
     from markupsafe import Markup
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"words": name, "thousands": lambda value: f"{value:,}", "unbroken": unbroken}
+    filters = {"words": name, "thousands": lambda value: f"{value:,}", "unbroken": unbroken}
+    environment.filters |= {**filters, "table": to_html, "headless": lambda table: replace(table, heading="")}
     answered = answers_of(context)
     found = _told(context, answered)
     elsewhere = bool(answered) and all(answer.kind == "elsewhere" for answer in answered)
@@ -119,10 +123,11 @@ def render(context: ReportContext) -> str:
     one = "person" if any(data.persons is not None for data in context.data) else "record"
     many = "people" if one == "person" else "records"
     script = f"\n{SCRIPT.read_text(encoding='utf-8')}"
-    pictures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
+    figures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         seal=UNSEALED,
         palette=Markup(palette.style()),
+        table_style=Markup(STYLE),
         script=Markup(script),
         allowed=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         explored=explored(answered, {data.name: data.outside for data in context.data}),
@@ -137,8 +142,8 @@ def render(context: ReportContext) -> str:
         elsewhere=elsewhere,
         settings=[] if elsewhere else tables.settings(answered),
         attacks=tables.attacks(context.metrics, {key[:3] for key in singled_out(answered)}) if compared else [],
-        first=[_picture(figure) for figure in pictures if figure.kind == "pareto"],
-        others=[_picture(figure) for figure in pictures if figure.kind != "pareto"],
+        first=[_figure(figure) for figure in figures if figure.kind == "pareto"],
+        others=[_figure(figure) for figure in figures if figure.kind != "pareto"],
         most_exposed=tables.most_exposed(context.exposed, one, many),
         nobody_exposed=tables.nobody_exposed(context.exposed, many),
         by_coins=any(found.by_coins for found in context.exposed),
@@ -175,10 +180,10 @@ def unbroken(text: str) -> str:
     return re.sub(r"\[[^]]*\]", lambda found: found[0].replace(" ", "\u00a0"), text)
 
 
-def _picture(figure: ReportFigure) -> dict[str, str]:
-    return {
-        "name": figure.name,
-        "title": figure.title,
-        "caption": figure.caption,
-        "source": f"data:image/png;base64,{b64encode(figure.png).decode()}",
-    }
+def _figure(figure: ReportFigure) -> dict[str, str]:
+    source, tables = "", ""
+    if isinstance(figure.shown, bytes):
+        source = f"data:image/png;base64,{b64encode(figure.shown).decode()}"
+    else:
+        tables = figure.shown
+    return {"name": figure.name, "caption": figure.caption, "source": source, "tables": tables}

@@ -2,22 +2,19 @@
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
 from dp_leakage.common.user_code import FILES
-from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order, is_private, panels
-from dp_leakage.figures.members_exposed import of_whom
+from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, in_order, is_private, panels
+from dp_leakage.figures.members_exposed import exposed_table
 from dp_leakage.figures.numbers import (
     budget,
     cell_budget,
     cell_label,
     cell_labels,
-    count,
     fraction,
     interval,
 )
@@ -32,6 +29,7 @@ from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.exposed import MostExposed
 from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.tuned import tuned_of
+from dp_leakage.table.tables import Table
 
 RELATION = re.compile(r"\b(?:add_remove|replace_one|zero_out)\b")
 RANKED = ("non-members that look as much like members, or more", "named by the attack")
@@ -39,20 +37,9 @@ EVIDENCE = "evidence: score in less out, in standard errors"
 COUNTED = ("named where it was in training", "named where it was not")
 PICTURE = "data:image/png;base64,"
 ANSWERED = {"yes": "yes", "no": "no", "open": "undecided"}
-COUNTINGS = {"mean": "mean", "all_runs": "every run"}
 
 
-@dataclass(frozen=True)
-class HtmlTable:
-    """Heads and rows of cells as text. The first ``left`` columns are aligned left."""
-
-    heading: str
-    heads: list[str]
-    rows: list[list[str]]
-    left: int = 1
-
-
-def settings(found: list[Answer]) -> list[HtmlTable]:
+def settings(found: list[Answer]) -> list[Table]:
     """For each data set every setting of every model in one currency: accuracy, loss, what leaks, what is proven."""
     leaks = [one.leak for answer in found for one in answer.settings if one.leak is not None]
     rates = [rate for rate in FPR_OF_TPR if any(rate in leak.tprs for leak in leaks)]
@@ -72,7 +59,7 @@ def settings(found: list[Answer]) -> list[HtmlTable]:
         "any attack at most",
     ]
     return [
-        HtmlTable(name(answer.dataset), heads, [_setting_row(one, rates) for one in answer.settings], left=5)
+        Table(name(answer.dataset), heads, [_setting_row(one, rates) for one in answer.settings], left=5)
         for answer in found
     ]
 
@@ -109,7 +96,7 @@ def _protection(one: Setting) -> str:
     return "not proven" if one.protects == "no" else ANSWERED[one.protects]
 
 
-def attacks(metrics: pd.DataFrame, cells: Collection[tuple[str, str, str]]) -> list[HtmlTable]:
+def attacks(metrics: pd.DataFrame, cells: Collection[tuple[str, str, str]]) -> list[Table]:
     """What every membership attack reaches on each of these cells: (data set, model, defense)."""
     frame = chosen(metrics, {})
     frame = frame[[key in cells for key in frame[CELL].itertuples(index=False, name=None)]]
@@ -129,11 +116,11 @@ def attacks(metrics: pd.DataFrame, cells: Collection[tuple[str, str, str]]) -> l
                 }
                 rows.append([name(str(attack)), *(shown.get(column, "–") for column in columns)])
             named = [heading, labels[defense]] if frame["defense"].nunique() > 1 else [heading]
-            found.append(HtmlTable(" · ".join(filter(None, named)), heads, rows))
+            found.append(Table(" · ".join(filter(None, named)), heads, rows))
     return found
 
 
-def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
+def claimed_and_spent(metrics: pd.DataFrame) -> list[Table]:
     """What was spent for each claim: one table for all data sets and models that agree, else one for each."""
     frame = chosen(metrics, {})
     private = frame[is_private(frame) & (frame["metric"] == "epsilon_spent")]
@@ -161,7 +148,7 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
         "neighbors",
         *shown,
     ]
-    return [HtmlTable(heading, heads, rows) for heading, rows in tables]
+    return [Table(heading, heads, rows) for heading, rows in tables]
 
 
 def _hypothetical(private: pd.DataFrame) -> pd.DataFrame:
@@ -198,7 +185,7 @@ def _spent_rows(part: pd.DataFrame, more: list[tuple[str, Callable[[Any], str]]]
     ]
 
 
-def learning_rates(metrics: pd.DataFrame) -> list[HtmlTable]:
+def learning_rates(metrics: pd.DataFrame) -> list[Table]:
     """For each data set and model: the learning rate of each cell, and how well every tried rate did."""
     frame = chosen(metrics, {})
     tables = []
@@ -213,7 +200,7 @@ def learning_rates(metrics: pd.DataFrame) -> list[HtmlTable]:
         tried = sorted({rate for _, right in rows for rate in right})
         heads = ["defense", "ε", "rate chosen", *(f"right with {number(rate)}" for rate in tried)]
         lines = [[*own, *(fraction(right[rate]) if rate in right else "" for rate in tried)] for own, right in rows]
-        tables.append(HtmlTable(heading, heads, lines))
+        tables.append(Table(heading, heads, lines))
     return tables
 
 
@@ -224,42 +211,19 @@ def _accounted(row: Any) -> str:
     return name(row.spent_accountant) if isinstance(row.spent_accountant, str) else "–"
 
 
-def members_exposed(metrics: pd.DataFrame) -> list[HtmlTable]:
+def members_exposed(metrics: pd.DataFrame) -> list[Table]:
     """For each data set, model and attack: the members exposed at each false positive rate, counted in both ways."""
     frame = chosen(metrics, {})
-    rows = frame[frame["metric"] == "members_exposed"]
-    if rows.empty:
-        return []
-    rows = in_order(rows)
+    sizes = [column for column in ("n_members", "n_records") if column in frame]
+    rows = drawn_numbers(frame[frame["metric"] == "members_exposed"], None, sizes)
     return [
-        _exposed_table(f"{heading} · {name(str(attack))}", by_attack)
-        for heading, part in panels(rows)
+        exposed_table(f"{heading} · {name(str(attack))}", by_attack)
+        for heading, part in (panels(rows) if len(rows) else [])
         for attack, by_attack in part.groupby("attack", sort=True)
     ]
 
 
-def _exposed_table(heading: str, part: pd.DataFrame) -> HtmlTable:
-    rates = sorted(set(part["fpr"]))
-    columns = list(product(COUNTINGS, rates))
-    lines = []
-    for series, rows in each_series(part):
-        for _, cell in each_budget(rows):
-            found = {
-                (row.counting, row.fpr): interval(row.value, row.low, row.high, counts=True)
-                for row in cell[["counting", "fpr", "value", "low", "high"]].itertuples()
-            }
-            lines.append(
-                [look(series).label, cell_budget(cell.iloc[0]), *(found.get(column, "") for column in columns)]
-            )
-    members = int(part["n_members"].iloc[0])
-    lines.append(
-        ["a guesser", "", *(count(members * rate) if counting == "mean" else "" for counting, rate in columns)]
-    )
-    heads = ["defense", "ε", *(f"{100 * rate:g} %, {COUNTINGS[counting]}" for counting, rate in columns)]
-    return HtmlTable(f"{heading}: {of_whom(part)}", heads, lines)
-
-
-def most_exposed(exposed: Sequence[MostExposed], one: str = "record", many: str = "records") -> list[HtmlTable]:
+def most_exposed(exposed: Sequence[MostExposed], one: str = "record", many: str = "records") -> list[Table]:
     """One table per cell with somebody to list; ``one`` is what is listed, ``many`` what several are called."""
     tables = []
     for found in exposed:
@@ -274,7 +238,7 @@ def most_exposed(exposed: Sequence[MostExposed], one: str = "record", many: str 
             counted, tell = [EVIDENCE], _evidence
         heads = [one, *counted, *(["what it is"] if known else [])]
         lines = [[_called(row), *tell(row), *([_shown(row)] if known else [])] for row in rows.itertuples()]
-        tables.append(HtmlTable(f"{_of_cell(found)}: {found.words(many)}{_tied(rows)}", heads, lines))
+        tables.append(Table(f"{_of_cell(found)}: {found.words(many)}{_tied(rows)}", heads, lines))
     return tables
 
 

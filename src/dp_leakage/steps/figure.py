@@ -1,4 +1,4 @@
-"""Draws one figure from the metrics of its cells: pdf, png, and a csv of exactly what is drawn."""
+"""Makes one figure from the metrics of its cells: a picture or tables, and a csv of exactly the numbers in it."""
 
 from pathlib import Path
 from typing import Any
@@ -8,17 +8,18 @@ import pandas as pd
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.identity import identity
 from dp_leakage.figures import drawn_by
-from dp_leakage.figures.files import NUMBERS, RECORDS, write_figure
+from dp_leakage.figures.files import NUMBERS, RECORDS, write_figure, write_tables
 from dp_leakage.figures.published import read_published
 from dp_leakage.figures.reduced import reduced_words, with_scale
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import joined
+from dp_leakage.table.tables import Tables
 
 
-def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path, png: Path, csv: Path) -> None:
-    """Reads the parts of every cell (cells first, parts within), writes the three files of the figure."""
+def main(settings: Json, metrics: list[Path], published: Path | None, figure: list[Path]) -> None:
+    """Reads the parts of every cell (cells first, parts within), writes the files of the figure."""
     names, needs, files = settings["columns"], settings["needs"], iter(metrics)
     parts = [
         (dict(zip(names, values, strict=True)), name, next(files), made)
@@ -31,10 +32,15 @@ def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path,
     else:
         shown = joined([(columns, _rows(path, name, made, needs)) for columns, name, path, made in parts])
     printed = read_published(published) if published else None
-    figure, drawn = drawn_by(settings["module"], shown, settings["settings"], printed)
+    made, drawn = drawn_by(settings["module"], shown, settings["settings"], printed, settings["table"])
     seen = settings["scale"], settings["sources"]
-    shows = RECORDS if needs == "images" else NUMBERS
-    write_figure(figure, with_scale(drawn, *seen), pdf, png, csv, identity(settings), shows, reduced_words(*seen))
+    numbers, made_from, banner = with_scale(drawn, *seen), identity(settings), reduced_words(*seen)
+    to = {path.suffix[1:]: path for path in figure}
+    if isinstance(made, Tables):
+        write_tables(made, numbers, **to, identity=made_from, banner=banner)
+    else:
+        shows = RECORDS if needs == "images" else NUMBERS
+        write_figure(made, numbers, **to, identity=made_from, shows=shows, banner=banner)
 
 
 def _rows(path: Path, name: str, made: str, needs: str) -> pd.DataFrame:
@@ -46,4 +52,4 @@ def _rows(path: Path, name: str, made: str, needs: str) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    run(main, "published?", "pdf", "png", "csv", lists=("metrics",))
+    run(main, "published?", lists=("metrics", "figure"))

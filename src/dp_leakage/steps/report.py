@@ -17,7 +17,7 @@ from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
-from dp_leakage.figures.files import further_notes, read_figure
+from dp_leakage.figures.files import further_notes, read_figure, read_tables
 from dp_leakage.figures.reduced import reduced_words
 from dp_leakage.metrics.majority import constant_answers, guessing
 from dp_leakage.metrics.paired import READ, right_answers
@@ -151,12 +151,14 @@ def _training(spec: Json) -> dict[str, str]:
 
 
 def _figure(name: str, kind: str, caption: str, files: dict[str, Path], identity: str) -> ReportFigure:
-    picture = read_figure(files[".pdf"], files[".png"], files[".csv"], identity)
-    return ReportFigure(name, kind, picture, caption=" ".join(filter(None, (caption, further_notes(picture)))))
+    if "html" in files:
+        return ReportFigure(name, kind, read_tables(**files, identity=identity), caption)
+    picture = read_figure(**files, identity=identity)
+    return ReportFigure(name, kind, picture, " ".join(filter(None, (caption, further_notes(picture)))))
 
 
 def _files_of(figure: str, files: list[Path]) -> dict[str, Path]:
-    return {path.suffix: path for path in files if path.stem == figure}
+    return {path.suffix[1:]: path for path in files if path.stem == figure}
 
 
 def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:

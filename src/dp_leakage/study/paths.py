@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.data.projection_settings import learns
+from dp_leakage.figures import FIGURES as KINDS
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.study import Study
 
@@ -43,7 +44,7 @@ ATTACKED = ROWS.replace("{part}", "{attack}")
 METRICS = CELL + "/metrics.parquet"
 FIGURES = STUDY + "/figures"
 FIGURE = FIGURES + "/{figure}.{form}"
-FORMS = ("pdf", "png", "csv")
+PICTURE, TABLE = ("png", "pdf", "csv"), ("html", "tex", "csv")  # forms of a figure; the first is for readers
 REPORT = STUDY + "/report.html"
 CLAIMS = STUDY + "/claims.json"  # what the page says, each number with what it estimates
 LOGS = "logs/{study}"
@@ -112,5 +113,6 @@ def learned_for(study: Study, dataset: str) -> list[Path]:
 
 
 def figure_files(study: Study, figure: str) -> dict[str, Path]:
-    """The figure as ``pdf``, ``png`` and ``csv``."""
-    return {form: study.path(FIGURE, figure=figure, form=form) for form in FORMS}
+    """Form → file of a figure: of `PICTURE`, or of `TABLE`."""
+    table = KINDS[study.spec["figures"][figure]["kind"]].table
+    return {form: study.path(FIGURE, figure=figure, form=form) for form in (TABLE if table else PICTURE)}

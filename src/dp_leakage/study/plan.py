@@ -107,6 +107,7 @@ def figure_settings(study: Study, figure: str) -> Json:
         "figure": figure,
         "module": kind.module,
         "needs": kind.needs,
+        "table": kind.table,
         "scale": study.scale,
         "sources": _sources(study, dict.fromkeys(cell.dataset for cell in cells)),
         "settings": {**COMMON, **kind.settings, **spec.get("settings", {}), "title": spec.get("title")},

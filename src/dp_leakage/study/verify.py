@@ -12,7 +12,7 @@ SHOWN = 5  # the most names in a complaint
 def check_content(paths: Iterable[Path]) -> int:
     """Refuses files in which even one byte has changed; returns how many were read.
 
-    Each file holds a digest of itself. A figure's PNG holds the digests of its CSV and its PDF.
+    Each file holds a digest of itself. A figure's PNG or HTML holds the digests of its other files.
 
     Raises:
         UserError: names them.
@@ -39,5 +39,5 @@ def _of_figure(path: Path) -> None:
 
 CHECKS: dict[str, Callable[[Path], None]] = {
     **dict.fromkeys((".npz", ".safetensors", ".parquet", ".json", ".html"), check_seal),
-    **dict.fromkeys((".png", ".pdf", ".csv"), _of_figure),
+    **dict.fromkeys((".png", ".pdf", ".tex", ".csv"), _of_figure),
 }

@@ -1,6 +1,6 @@
 """What one mechanism has over another at the same nominal budget (directional2023, table 7)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -9,14 +9,12 @@ from dp_leakage.figures.compared_table import column_head, column_rows
 from dp_leakage.figures.frames import chosen, drawn_numbers, panels
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import PRINTED, beside_prints
-from dp_leakage.figures.style import name, number, styled
-from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.figures.style import name, number
 from dp_leakage.metrics.intervals import Estimate, difference
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "caption": "What one mechanism has over another at the same nominal budget. Positive: the first has more of it.",
     "settings": {
         "metrics": {
@@ -41,10 +39,9 @@ FIGURE = {
 }
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per (data set, model), a row per budget that both mechanisms have.
 
     Settings:
@@ -68,7 +65,7 @@ def draw(
         *([PRINTED] if rows["published"].notna().any() else []),
         *accounting_notes(frame, settings),
     ]
-    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
+    return Tables(tables, notes, settings.get("title")), rows.drop(columns="column")
 
 
 def _less(rows: pd.DataFrame, of: str, against: str) -> pd.DataFrame:

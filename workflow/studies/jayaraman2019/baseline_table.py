@@ -1,19 +1,17 @@
 """Accuracy of the models trained without differential privacy, beside what the paper prints."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_rows, series_of
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import PRINTED, beside_prints
-from dp_leakage.figures.style import look, name, styled
-from dp_leakage.figures.table import Table, draw_tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.figures.style import look, name
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "caption": "Accuracy of the models trained without differential privacy, on the records they were trained "
     "on and on new ones. The wider the gap, the more they remember single records.",
 }
@@ -21,10 +19,9 @@ FIGURE = {
 METRICS = {"train_accuracy": "on records trained on", "test_accuracy": "on new records"}
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table, a row per data set, model and non-private defense."""
     frame = chosen(metrics, settings)
     plain = frame[~is_private(frame)]
@@ -39,4 +36,4 @@ def draw(
     if rows["published"].notna().any():
         notes.append(PRINTED)
     table = Table("Accuracy without differential privacy", ["data set", "model", "defense", *heads], lines, left=3)
-    return draw_tables([table], [*notes, *own_notes(settings)], settings.get("title")), rows
+    return Tables([table], [*notes, *own_notes(settings)], settings.get("title")), rows

@@ -1,6 +1,6 @@
 """Loss, leakage and members exposed for every mechanism and budget, beside the paper's (tables 5 to 7)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,13 +8,11 @@ import pandas as pd
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import PRINTED, beside_prints, rows_by_budget
-from dp_leakage.figures.style import name, styled
-from dp_leakage.figures.table import Table, draw_tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.figures.style import name
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "caption": "Every mechanism and budget in numbers, beside the paper's where it prints them. A tick says "
     "that the printed value lies inside our 95 % interval, a cross that it does not.",
     "settings": {
@@ -49,10 +47,9 @@ COUNTING = {"all_runs": "in every run", "mean": "mean over runs"}
 NEAR = 0.03  # an accuracy loss this far from print is called near in the footnote
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per (data set, model), a row per mechanism and budget.
 
     Settings:
@@ -73,7 +70,7 @@ def draw(
     rows = drawn_numbers(shown, published, extra=["column", "n_members"])
     tables = [_table(heading, part, list(numbers), settings) for heading, part in panels(rows)]
     notes = [*_print_notes(rows), *accounting_notes(frame, settings)]
-    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
+    return Tables(tables, notes, settings.get("title")), rows.drop(columns="column")
 
 
 def _exposed(frame: pd.DataFrame, asked: dict[str, Any]) -> pd.DataFrame:

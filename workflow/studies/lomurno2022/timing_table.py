@@ -1,6 +1,6 @@
 """Seconds per epoch of every defense, measured in turns in one process, beside Opacus and plain PyTorch."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,13 +9,10 @@ from dp_leakage.figures.frames import OF_CELL, chosen, csv_columns, in_order, pa
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import rows_by_budget
 from dp_leakage.figures.published import with_published
-from dp_leakage.figures.style import styled
-from dp_leakage.figures.table import Table, draw_tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "caption": "How long an epoch takes under every defense, measured in turns in one process, beside Opacus' "
     "per-example gradients and plain PyTorch.",
     "needs": "timing",
@@ -25,10 +22,9 @@ ENGINES = {"ours": "this package", "pytorch": "plain PyTorch", "opacus": "Opacus
 TURN = ["dataset", "model", "round"]
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """One table per (data set, model), a row per defense, budget and engine.
 
     Args:
@@ -55,9 +51,7 @@ def draw(
     ]
     if rows["published"].notna().any():
         notes.append("Print: the paper's time for a whole training over its time without a defense, on its hardware.")
-    return draw_tables(tables, [*notes, *own_notes(settings)], settings.get("title")), rows[
-        csv_columns(rows, ["engine"])
-    ]
+    return Tables(tables, [*notes, *own_notes(settings)], settings.get("title")), rows[csv_columns(rows, ["engine"])]
 
 
 def _summary(own: pd.DataFrame, metric: str) -> pd.DataFrame:

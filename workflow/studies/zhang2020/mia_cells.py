@@ -1,6 +1,6 @@
 """Every cell in numbers: accuracy, ε under each way of accounting, and how far each attack gets."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 from mia import (
@@ -17,14 +17,12 @@ from mia import (
 from dp_leakage.figures.frames import chosen, each_series, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import fraction, interval
-from dp_leakage.figures.style import number, styled
-from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.figures.style import number
 from dp_leakage.metrics.rows import CELL, qualifiers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "caption": "Every defense in numbers: what it costs, what it proves, how far the attacks get, and whether "
     "they found at least something that the model takes for the class.",
     "settings": {
@@ -39,10 +37,9 @@ FIGURE = {
 }
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """A row for each cell; below them the controls.
 
     Settings:
@@ -67,7 +64,6 @@ def draw(
             for _, cell in rows.sort_values(["noise_multiplier", "defense"]).groupby("defense", sort=False):
                 lines.append(_line(cell, columns, attacks, measure))
         controls = control_rows(part, measure)
-        lines.append([])
         for variant, rows in controls.items():
             parts.append(rows)
             confident = metric_rows(part, "attack_confidence", variant=variant, **_mean("inversion_controls"))
@@ -88,7 +84,7 @@ def draw(
     ]
     found = drawn(pd.concat(numbers))
     found = found.drop_duplicates([*CELL, "metric", *qualifiers(found)])
-    return draw_tables(tables, notes, settings.get("title")), found.reset_index(drop=True)
+    return Tables(tables, notes, settings.get("title")), found.reset_index(drop=True)
 
 
 def _mean(attack: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """MIA distance of attacks and controls for every class of the undefended model (zhang2020, tables I and II)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,13 +19,10 @@ from mia import (
 
 from dp_leakage.figures.frames import chosen
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import styled
-from dp_leakage.figures.table import Table, draw_tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
+    "table": True,
     "caption": "How near each attack on the undefended model comes to the training images of each class, beside "
     "pictures that need no model.",
     "settings": {
@@ -45,10 +42,9 @@ FIGURE = {
 }
 
 
-@styled
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
-) -> "tuple[Figure, pd.DataFrame]":
+) -> tuple[Tables, pd.DataFrame]:
     """A row for each attack and control, a column for each class, and the mean over all.
 
     Settings:
@@ -66,13 +62,13 @@ def draw(
     numbers = []
     for attack, rows in found.items():
         mean = inversion_rows(frame, attack, measure)["value"].iloc[0]
-        lines.append([ATTACKS.get(attack, attack), *_values(rows, shown, digits), f"{mean:.{digits}f}"])
+        called = ATTACKS.get(attack, attack)
+        lines.append([called, *_values(rows, shown, digits), f"{mean:.{digits}f}"])
         prints = printed_distances(published, cell["dataset"], attack)
         if prints:
             text = [f"{prints[c]:.{digits}f}" if c in prints else "" for c in range(len(shown))]
-            lines.append(["    the paper's print", *text, f"{np.mean([*prints.values()]):.{digits}f}"])
+            lines.append([f"{called}, the paper's print", *text, f"{np.mean([*prints.values()]):.{digits}f}"])
         numbers.append(_printed(rows, prints, cell["dataset"], measure))
-    lines.append([])
     for variant, rows in controls.items():
         mean = control_rows(frame, measure)[variant]["value"].iloc[0]
         lines.append([CONTROLS[variant], *_values(rows, shown, digits), f"{mean:.{digits}f}"])
@@ -84,7 +80,7 @@ def draw(
         *_print_note(cell["dataset"], frame, published),
         *own_notes(settings),
     ]
-    return draw_tables([table], [note for note in notes if note], settings.get("title")), pd.concat(
+    return Tables([table], [note for note in notes if note], settings.get("title")), pd.concat(
         numbers, ignore_index=True
     )
 

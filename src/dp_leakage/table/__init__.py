@@ -1,0 +1,1 @@
+"""What pictures and pages share: tables of texts, as HTML and as LaTeX."""
