@@ -106,7 +106,7 @@ PLANTED = {
         [noise("add_noise()", "p = optimizer.params[2]", "p.grad = p.summed_grad.clone()")],
         "refuted",
         "noise",
-        "norm.weight got no noise in 23 of 23 steps",
+        "norm.weight got no noise in 46 of 46 steps",
     ),
     "one coordinate without noise": (
         "image",
@@ -214,7 +214,7 @@ optimizer.clip_and_accumulate = changed
         [noise("add_noise()", "for p in optimizer.params:", "    p.grad = p.grad + 0.3 * p.summed_grad")],
         "refuted",
         "update",
-        "The update holds 1.3 times the clipped sum",
+        "The update holds 1.3 the clipped sum",
     ),
     "steps that are not counted": (
         "image",
@@ -309,10 +309,10 @@ privacy_engine.accountant.step = lambda noise_multiplier, sample_rate: count(
         "image",
         [
             (
-                "    privacy_engine = PrivacyEngine()\n",
+                "    privacy_engine = PrivacyEngine",
                 "    for data, target in train_loader:\n        optimizer.zero_grad()\n"
                 "        F.cross_entropy(model(data), target).backward()\n        optimizer.step()\n"
-                "    privacy_engine = PrivacyEngine()\n",
+                "    privacy_engine = PrivacyEngine",
             )
         ],
         "refuted",
@@ -376,7 +376,7 @@ privacy_engine.accountant.step = lambda noise_multiplier, sample_rate: count(
     ),
     "an accountant that approximates from below": (
         "image",
-        [("PrivacyEngine()", 'PrivacyEngine(accountant="gdp")')],
+        [('accountant="rdp"', 'accountant="gdp"')],
         "refuted",
         "epsilon",
         "is an approximation from below",
@@ -393,8 +393,9 @@ privacy_engine.accountant.step = lambda noise_multiplier, sample_rate: count(
         [
             (
                 "    for _ in range(args.epochs):\n",
-                "    optimizer.load_state_dict({**optimizer.state_dict(), 'state': {i: {'step': torch.tensor(40.0), 'exp_avg': "
-                "torch.zeros_like(p), 'exp_avg_sq': torch.zeros_like(p)} for i, p in enumerate(optimizer.params)}})\n"
+                "    state = {i: {'step': torch.tensor(40.0), 'exp_avg': torch.zeros_like(p), 'exp_avg_sq': "
+                "torch.zeros_like(p)} for i, p in enumerate(optimizer.params)}\n"
+                "    optimizer.load_state_dict({**optimizer.state_dict(), 'state': state})\n"
                 "    for _ in range(args.epochs):\n",
             )
         ],
@@ -402,6 +403,14 @@ privacy_engine.accountant.step = lambda noise_multiplier, sample_rate: count(
         "resumed",
         "The optimizer took 40 steps before, but the accountant has counted 0",
     ),
+}
+
+
+# Opacus raises an error there: a gradient is missing, or ε of no step is asked for.
+OPACUS_ENDS = {
+    "820, the optimizer holds old parameters",
+    "steps that are not counted",
+    "the wrapped optimizer called directly",
 }
 
 
@@ -414,4 +423,4 @@ def test_a_fault_is_named_in_one_sentence(name, tmp_path):
     assert words in sentences[0]
     assert "watch" not in [code for _, code in codes(seen)]
     assert seen.verdict == ("holds" if level == "note" else level)
-    assert status == (1 if name.startswith("820") else 0)  # Opacus itself ends that script
+    assert status == (1 if name in OPACUS_ENDS else 0)

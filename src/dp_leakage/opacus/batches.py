@@ -21,7 +21,7 @@ class BatchesSeen(NamedTuple):
         mean, deviation: of their sizes, in records.
         law_mean, law_deviation: of Poisson sampling at ``rate``.
         rate: the largest that a loader drew with; None if no batch was Poisson.
-        is_poisson: whether each step's batch came from a Poisson sampler.
+        is_poisson: whether each step's batch came from a Poisson sampler; None: unknown.
         most_uses: of one record.
         is_weak: whether there are too few records or steps for a test of the law.
     """
@@ -31,7 +31,7 @@ class BatchesSeen(NamedTuple):
     law_mean: float
     law_deviation: float
     rate: float | None
-    is_poisson: bool
+    is_poisson: bool | None
     most_uses: int
     is_weak: bool
 
@@ -65,7 +65,8 @@ def judge_batches(training: Training, counted_rate: float | None) -> tuple[Batch
         found.append(Finding(Level.REFUTED, "rate", sentence))
     sizes = np.array([step.size for step in steps])
     share = (records or 0) / training.world
-    is_poisson = set(sources) == {"Poisson"}
+    others = set(sources) - {"Poisson"}
+    is_poisson = False if any(map(is_known, others)) else None if others else True
     uses = np.array([training.uses.get(row, 0) for row in range(records or 0)])
     if rate is not None and records and is_poisson and rate < 1:
         rates = {step.rate for step in steps}

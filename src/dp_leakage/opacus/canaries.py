@@ -17,8 +17,8 @@ LARGEST = 700.0  # exponent
 ASSUMPTIONS = {
     "any": "any mechanism; canaries may influence each other",
     "own": "the curve of the claimed mechanism; canaries may influence each other",
-    "independent": "the curve of the claimed mechanism; canaries do not influence each other, as each has a coordinate of "
-    "its own and the noise of coordinates is independent",
+    "independent": "the curve of the claimed mechanism; canaries do not influence each other, as each has its own "
+    "coordinate and the noise of coordinates is independent",
 }
 
 

@@ -256,7 +256,8 @@ def judge_budget(
     for training in group:
         steps += grouped(_ran(training, seen[training.number], counted[id(training)]))
     is_bounded = findings.is_bounded
-    is_poisson = all((found := seen[t.number].batches) is not None and found.is_poisson for t in group)
+    laws = {found.is_poisson for t in group if (found := seen[t.number].batches) is not None}
+    is_poisson = laws == {True}
     epsilon, proven, again = _epsilons(findings, group, seen, steps, delta, is_bounded, is_poisson)
     target = targets[-1].epsilon if targets else None
     uncounted = sum(entry is None for t in group for entry in counted[id(t)])
@@ -265,7 +266,7 @@ def judge_budget(
         if is_poisson and name != "gdp" and ran is not None and isfinite(ran) and not uncounted:
             # Judged by the script's own accountant: a looser one would refute what holds.
             ran = again = recounted(accountant, steps, delta)
-        _compare(findings, about, ran, accounted, target, name)
+        _compare(findings, about, None if None in laws else ran, accounted, target, name)
         stale = steps_counted(accountant) - asked[-1][3] if asked else 0
         if stale > 0:
             sentence = f"The script last asked for ε {stale} steps before the end; the ε here covers all steps."

@@ -1,7 +1,7 @@
 """Laws of what a correct training shows, and how unlikely what was seen is under them."""
 
 import numpy as np
-from scipy.stats import chi2, gamma, norm
+from scipy.stats import chi2, gamma
 
 ALPHA = 1e-6  # false alarms of one test; a training faces some dozen tests, so about one alarm in 100,000 is false
 BAND = 0.02  # noise that is short by less than this share is not refuted, however many numbers were seen
@@ -52,8 +52,3 @@ def least_square(alpha: float, steps: int, numbers: np.ndarray) -> np.ndarray:
     ``alpha``.
     """
     return chi2.ppf(alpha / np.asarray(numbers, float), steps)
-
-
-def furthest(alpha: float, numbers: int) -> float:
-    """Return the size that the largest of so many normal numbers exceeds by chance ``alpha``."""
-    return float(norm.isf(alpha / 2 / max(numbers, 1)))

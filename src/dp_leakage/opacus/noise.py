@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.stats import chi2
 from torch import Tensor
 
 from dp_leakage.opacus.findings import Finding, Level
-from dp_leakage.opacus.laws import ALPHA, BAND, furthest, least_square, std_interval
+from dp_leakage.opacus.laws import ALPHA, BAND, least_square, std_interval
 
 KEY = 64  # signs that identify a draw: two draws share them by a chance of 2⁻⁶³
 NEAR = 0.02  # of σ: nearer to zero than this lies a number without noise, and 1.6 % of those with noise
@@ -19,6 +20,7 @@ SHARE_SEEN = 0.02  # of the coordinates of a tensor: fewer without noise in sing
 RELATED = 0.02  # correlations below this are not refuted
 NOT_GAUSSIAN = 0.05  # relative difference of the fourth moment from 3 that is refuted
 NOTHING = 0.01  # noise below this share of what was counted is none
+NEARLY_ALL = 0.9  # of the numbers
 SURE = 6.0  # standard deviations
 
 
@@ -258,7 +260,9 @@ def _missing(table: NoiseTable, relative: np.ndarray) -> tuple[list[Finding], np
         factors[when] = np.where(cells, ratio, inf)[when].min(1)
         share = float(np.median(ratio[cells]))
         amount = "no noise" if share < NOTHING else f"{share:.3g} times the noise that the accountant counts"
-        listed = _listed(table.names, tensors)
+        # In small tensors a shortfall shows late; what nearly all numbers lack, all tensors lack.
+        most = sizes[tensors].sum() > NEARLY_ALL * sizes.sum()
+        listed = "All tensors" if most else _listed(table.names, tensors)
         return (
             [Finding(Level.REFUTED, "noise", f"{listed} got {amount} in {len(when)} of {steps} steps.")],
             factors,
@@ -330,12 +334,15 @@ def _related(table: NoiseTable) -> list[Finding]:
 
 
 def _not_independent(table: NoiseTable, sound: np.ndarray) -> list[Finding]:
-    """Numbers of one tensor that rise and fall together, such as one number for a whole row."""
-    size = np.abs(table.sums) / np.sqrt(np.maximum(table.squares, 1e-300))
-    over = sound & (size > furthest(ALPHA, size.size))
-    if not over.any():
+    """Numbers of one tensor that rise and fall together, such as one number for a whole row.
+
+    (Σu)²/Σu² of one step has mean 1 and a variance below 2, so that its sum over steps is compared with χ².
+    """
+    ratios = np.where(sound, table.sums**2 / np.maximum(table.squares, 1e-300), 1.0).sum(0)
+    over = chi2.sf(ratios, len(table.std)) < ALPHA / len(ratios)
+    if not over.any() and chi2.sf(ratios.sum(), len(table.std) * len(ratios)) >= ALPHA:
         return []
-    listed = _listed(table.names, np.flatnonzero(over.any(0)))
+    listed = _listed(table.names, np.flatnonzero(over) if over.any() else np.arange(len(ratios)))
     sentence = f"The noise numbers of {listed} are not independent of each other: their sums vary too much."
     return [Finding(Level.REFUTED, "correlation", sentence)]
 

@@ -109,7 +109,12 @@ def checks(seen: Seen) -> list[Check]:
             Check("clipping (ghost)", "one record in each checked step", f"{seen.norms} norms were computed again")
         )
     if (batches := seen.batches) is not None:
-        law = f"law {batches.law_mean:.1f} ± {batches.law_deviation:.1f}" if batches.is_poisson else "not Poisson"
+        laws = {
+            True: f"law {batches.law_mean:.1f} ± {batches.law_deviation:.1f}",
+            False: "not Poisson",
+            None: "law unknown",
+        }
+        law = laws[batches.is_poisson]
         weak = "; too few for a strong test" if batches.is_weak else ""
         found.append(
             Check(

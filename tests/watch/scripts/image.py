@@ -68,7 +68,7 @@ def main():
 
     model = SampleConvNet()
     optimizer = optim.SGD(model.parameters(), lr=args.lr, momentum=0)
-    privacy_engine = PrivacyEngine()
+    privacy_engine = PrivacyEngine(accountant="rdp")
     model, optimizer, train_loader = privacy_engine.make_private(
         module=model,
         optimizer=optimizer,
