@@ -145,7 +145,7 @@ def test_a_watched_run_writes_the_same_weights_and_leaves_nothing_behind(folder)
 
 
 def test_a_fault_of_the_watch_is_a_sentence_and_the_training_goes_on(folder, monkeypatch, capsys):
-    def broken(*_):
+    def broken(*_, **__):
         raise RuntimeError("planted")
 
     unwatched(IMAGE, ["--epochs", "1", "--save", "plain.pt"])
