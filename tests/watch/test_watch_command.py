@@ -137,8 +137,8 @@ def test_a_watched_run_writes_the_same_weights_and_leaves_nothing_behind(folder)
         (dataloader._BaseDataLoaderIter, "__next__"),
         (torch, "manual_seed"),
     ]
-    before = [vars(owner)[name] for owner, name in seams]
     unwatched(IMAGE, ["--epochs", "1", "--save", "plain.pt"])
+    before = [vars(owner)[name] for owner, name in seams]
     assert main(["watch", IMAGE, "--epochs", "1", "--save", "watched.pt"]) == 0
     assert same_bytes("plain.pt", "watched.pt")
     assert [vars(owner)[name] for owner, name in seams] == before

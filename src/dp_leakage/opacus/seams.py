@@ -14,7 +14,7 @@ class Seams:
     def __init__(self, guard: Callable[..., None]) -> None:
         """Wrap nothing yet. ``guard(listener, *arguments)`` calls a listener and keeps its faults to itself."""
         self.guard = guard
-        self._originals: list[tuple[Any, str, Any]] = []
+        self._wrapped: list[tuple[Any, str, Any, Any]] = []
         self._running: set[tuple[int, str]] = set()  # objects and functions within a nested call
 
     def around(
@@ -49,7 +49,7 @@ class Seams:
                 self.guard(after, *args[:1], result, *args[1:], **kwargs)
             return result
 
-        self._originals.append((owner, name, original))
+        self._wrapped.append((owner, name, original, wrapped))
         setattr(owner, name, wrapped)
 
     def nested(self, owner: Any, name: str, *, first: Listener) -> None:
@@ -69,11 +69,12 @@ class Seams:
             finally:
                 self._running.discard(call)
 
-        self._originals.append((owner, name, original))
+        self._wrapped.append((owner, name, original, wrapped))
         setattr(owner, name, wrapped)
 
     def restore(self) -> None:
-        """Put everything back, the last wrapped first."""
-        while self._originals:
-            owner, name, original = self._originals.pop()
-            setattr(owner, name, original)
+        """Put everything back, the last wrapped first; what others have wrapped since then stays."""
+        while self._wrapped:
+            owner, name, original, wrapped = self._wrapped.pop()
+            if vars(owner).get(name) is wrapped:
+                setattr(owner, name, original)
