@@ -33,6 +33,7 @@ FLOORS = (
     ("table",),
     ("figures",),
     ("plugins", "report"),
+    ("opacus",),
     ("study", "jobs"),
     ("steps",),
     ("results",),
