@@ -12,7 +12,7 @@ from dp_leakage.common.rounding import decimals_up, rounded_up
 from dp_leakage.opacus.findings import Level
 from dp_leakage.opacus.judge import FPR, Budget, Judgement
 from dp_leakage.opacus.told import ANSWERS, NOT_VERIFIED, RELATIONS, checks, limits, proven_in_words, stated_in_words
-from dp_leakage.report import palette
+from dp_leakage.table import palette
 
 HEADINGS = {
     Level.REFUTED: "Refuted: a stated ε is false, or nothing proves it",
