@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from dp_leakage.figures.frames import CELL
 from dp_leakage.figures.training_curve import _curves
 from dp_leakage.metrics import coins, roc
 from dp_leakage.metrics.intervals import FEWEST_REPEATS, Estimate, crossed, crossed_difference, difference
@@ -20,6 +19,7 @@ from dp_leakage.metrics.paired import paired_loss
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.rates import tpr_at
 from dp_leakage.metrics.reconstruction import STATISTICS
+from dp_leakage.table.frames import CELL
 
 Drawn = tuple[Estimate, float]  # an interval and the truth
 HALF = np.sqrt(0.5)

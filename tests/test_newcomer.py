@@ -74,7 +74,7 @@ ADDITIONS = {
         """
         '''Accuracies as dots.'''
 
-        from dp_leakage.figures.frames import chosen, drawn_numbers
+        from dp_leakage.table.frames import chosen, drawn_numbers
         from dp_leakage.figures.style import canvas, finish, styled
 
         FIGURE = {"caption": "Accuracies.", "settings": {"size": {"type": "integer", "minimum": 1, "default": 3}}}
@@ -208,7 +208,8 @@ ADDITIONS = {
         """
         sys.path.append("tests/figures")
         import synthetic
-        from dp_leakage.figures.frames import NAMES, chosen, drawn_numbers, metric_rows
+        from dp_leakage.table.words import NAMES
+        from dp_leakage.table.frames import chosen, drawn_numbers, metric_rows
         from dp_leakage.metrics.intervals import Estimate
         from dp_leakage.metrics.rows import row
         from dp_leakage.provenance.files import read_table

@@ -16,11 +16,11 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.data.augment import COPIES
 from dp_leakage.engines import ENGINES
 from dp_leakage.figures.files import RECORDS, write_figure
-from dp_leakage.figures.reduced import reduced_words
 from dp_leakage.metrics.people import ASKED, RIGHT
 from dp_leakage.provenance.files import write_arrays, write_table, write_tensors
 from dp_leakage.share import main, share
 from dp_leakage.study.protocol import seed_of
+from dp_leakage.table.reduced import reduced_words
 
 SEED = 8412345976123
 SECRET = "5eed5eed5eed5eed"

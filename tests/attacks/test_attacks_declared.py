@@ -11,7 +11,7 @@ from dp_leakage import attacks, plugins
 from dp_leakage.attacks import ATTACKS, attacks_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import holds
-from dp_leakage.figures.style import name
+from dp_leakage.table.words import name
 
 FILES = [path for path in Path(attacks.__file__).parent.rglob("*.py") if "\nATTACK = " in path.read_text()]
 

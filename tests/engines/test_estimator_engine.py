@@ -15,9 +15,9 @@ from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import FLOOR
 from dp_leakage.engines import estimator
-from dp_leakage.figures.style import number
 from dp_leakage.report.tables import claimed_and_spent
 from dp_leakage.study.file import load_studies
+from dp_leakage.table.numbers import number
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = ((X - X.min(0)) / (X.max(0) - X.min(0))).astype(np.float32)

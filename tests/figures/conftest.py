@@ -10,7 +10,7 @@ sys.path.append(str(Path(__file__).parent))
 import synthetic
 
 from dp_leakage.figures import enter
-from dp_leakage.figures.published import read_published
+from dp_leakage.table.published import read_published
 
 for folder in sorted((Path(__file__).parents[2] / "workflow" / "studies").iterdir()):
     enter(folder)

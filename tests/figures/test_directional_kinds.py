@@ -13,9 +13,9 @@ from synthetic import directional_row as measured
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures import draw
-from dp_leakage.figures.frames import NUMBERS, OF_CELL
-from dp_leakage.figures.published import read_published
 from dp_leakage.metrics.rows import CELL, completed
+from dp_leakage.table.frames import NUMBERS, OF_CELL
+from dp_leakage.table.published import read_published
 
 
 @pytest.fixture

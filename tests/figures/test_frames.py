@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from dp_leakage.figures.bounds import bound_notes
-from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
-from dp_leakage.figures.notes import accounting_notes, claimed_neighbors, claimed_relations, remarks
-from dp_leakage.figures.numbers import cell_budget
-from dp_leakage.figures.published import KEYS
 from dp_leakage.metrics.rows import completed
 from dp_leakage.metrics.spent import spent, spent_alike
+from dp_leakage.table.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
+from dp_leakage.table.notes import accounting_notes, claimed_neighbors, claimed_relations, remarks
+from dp_leakage.table.numbers import cell_budget
+from dp_leakage.table.published import KEYS
 
 
 def test_what_an_accountant_adds_to_a_valid_epsilon_is_a_footnote():

@@ -10,7 +10,7 @@ from asked import epsilon_spent
 from synthetic import LAYERS
 
 from dp_leakage.figures import draw
-from dp_leakage.figures.published import comparable, map_published, with_published
+from dp_leakage.table.published import comparable, map_published, with_published
 
 NONE, EPS2, EPS8 = "none", "gaussian-rdp-eps=2", "gaussian-rdp-eps=8"
 

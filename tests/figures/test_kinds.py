@@ -17,11 +17,9 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import holds
 from dp_leakage.common.user_code import _imported
 from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
-from dp_leakage.figures.frames import NUMBERS, OF_CELL
 from dp_leakage.figures.labels import named_beside
-from dp_leakage.figures.notes import claimed_relations
 from dp_leakage.figures.pareto import surely_beaten, undominated
-from dp_leakage.figures.style import ALARM, at_most, encode, name
+from dp_leakage.figures.style import encode
 from dp_leakage.metrics.rates import tpr_at
 from dp_leakage.metrics.rows import CELL, qualifiers
 from dp_leakage.metrics.spent import spent
@@ -29,6 +27,11 @@ from dp_leakage.privacy.accounting.tradeoff import gaussian
 from dp_leakage.privacy.rates import FPR_OF_CURVE, between
 from dp_leakage.provenance import fingerprint
 from dp_leakage.study.step_code import step_code
+from dp_leakage.table.frames import NUMBERS, OF_CELL
+from dp_leakage.table.looks import ALARM
+from dp_leakage.table.notes import claimed_relations
+from dp_leakage.table.numbers import at_most
+from dp_leakage.table.words import name
 
 # name: (kind, frame, settings, with the paper's prints)
 CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {

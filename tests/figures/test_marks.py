@@ -8,7 +8,8 @@ import pytest
 from matplotlib.colors import same_color
 
 from dp_leakage.figures.marks import draw_bars, draw_heat_map, draw_lines, draw_measured, draw_points
-from dp_leakage.figures.style import BLOCK_FILLS, LOOKS, canvas, styled
+from dp_leakage.figures.style import canvas, styled
+from dp_leakage.table.looks import BLOCK_FILLS, LOOKS
 
 FILLED = {
     f"{one.label} {fill}": replace(one, fill=fill) for one in LOOKS.values() for fill in ("full", *BLOCK_FILLS.values())

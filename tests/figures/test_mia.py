@@ -12,7 +12,7 @@ from synthetic import all_notes
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import check
 from dp_leakage.figures import FIGURES, draw
-from dp_leakage.figures.published import read_published
+from dp_leakage.table.published import read_published
 
 TABLE_1 = [8.02, 8.36, 9.14, 9.50, 8.35, 9.76, 9.64, 8.38, 8.79, 8.93]
 

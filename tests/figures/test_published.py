@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dp_leakage.figures.published import KEYS, comparable, map_published, read_published, with_published
 from dp_leakage.metrics.rows import QUALIFIERS
+from dp_leakage.table.published import KEYS, comparable, map_published, read_published, with_published
 
 TABLES = {
     "table5": ("cifar100", "softmax_regression"),
@@ -145,7 +145,7 @@ def test_a_paper_of_ones_own_is_explained_by_the_file_beside_it(tmp_path: Path) 
         "other2021,table1,MNIST,net,private,1,unit=percent,test_accuracy,90,\n"
     )
     (tmp_path / "other2021.py").write_text(
-        "from dp_leakage.figures.published import Names, by_names\n\n"
+        "from dp_leakage.table.published import Names, by_names\n\n"
         "NAMES = Names({'net': 'mlp'}, {'private': ('gaussian', 'rdp')}, 60_000)\n\n\n"
         "def placed(row, printed):\n    return by_names(row, printed, NAMES)\n"
     )

@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from dp_leakage.common.yaml_files import read_yaml
-from dp_leakage.figures.reduced import reduced_words, with_scale
 from dp_leakage.figures.style import encode
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import figure
 from dp_leakage.study import Study
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings, report_settings
+from dp_leakage.table.reduced import reduced_words, with_scale
 
 REPO = Path(__file__).parents[2]
 PLUGIN = """

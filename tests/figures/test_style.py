@@ -11,7 +11,10 @@ import pandas as pd
 
 from dp_leakage.figures import draw
 from dp_leakage.figures.files import further_notes, read_figure, write_figure
-from dp_leakage.figures.style import LOOKS, Series, canvas, encode, finish, look, mechanism_name, name, number, order
+from dp_leakage.figures.style import canvas, encode, finish
+from dp_leakage.table.looks import LOOKS, Series, look, order
+from dp_leakage.table.numbers import number
+from dp_leakage.table.words import mechanism_name, name
 
 
 def test_importing_the_registry_loads_neither_matplotlib_nor_pandas() -> None:

@@ -9,10 +9,10 @@ import pytest
 from test_claims import digits, numbers, told
 
 from dp_leakage.attacks import STRONGEST
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.resemblance import Pair, Resemblance
 from dp_leakage.report import as_json, headlines, render
 from dp_leakage.report.elsewhere import Elsewhere, Others
+from dp_leakage.table.words import name
 
 UNLIKE = Resemblance(Pair(0.9, 0.89, 0.01, 16), Pair(0.1, 0.3, 0.02, 16))
 ALIKE = Resemblance(Pair(0.9, 0.89, 0.01, 16), Pair(0.1, 0.11, 0.02, 16))

@@ -14,7 +14,6 @@ import pytest
 
 from dp_leakage.common.user_code import FILES
 from dp_leakage.figures import draw
-from dp_leakage.figures.reduced import reduced_words
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.report import (
     ReportContext,
@@ -35,6 +34,7 @@ from dp_leakage.report.tables import (
     settings,
 )
 from dp_leakage.table import palette
+from dp_leakage.table.reduced import reduced_words
 
 
 def broken_claims(metrics: pd.DataFrame) -> list[str]:

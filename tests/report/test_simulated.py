@@ -42,11 +42,11 @@ from planted import strongest as of_strongest
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dp_leakage.figures.style import name as words_of
 from dp_leakage.privacy.accounting.tradeoff import gaussian
 from dp_leakage.privacy.rates import precision
 from dp_leakage.report import Acceptable, Answer, Claim, Number, answers, claims_of, most_exposed, singled_out
 from dp_leakage.report.refuted import refuted_claims
+from dp_leakage.table.words import name as words_of
 
 ONCE_IN = 1e-5
 # What attackers lose who must choose their threshold by so few records, and what ties leave between two thresholds: by

@@ -6,10 +6,10 @@ from datetime import datetime
 from html import unescape
 from pathlib import Path
 
-from dp_leakage.figures.reduced import reduced_words
 from dp_leakage.provenance.files import UNSEALED, write_json, write_page
 from dp_leakage.report import Claim, as_json
 from dp_leakage.steps.overview import write_overview
+from dp_leakage.table.reduced import reduced_words
 
 
 def study(folder: Path, name: str, words: str, seconds: int) -> Path:

@@ -10,7 +10,6 @@ import yaml
 
 from dp_leakage.common.config import merged
 from dp_leakage.common.yaml_files import read_yaml
-from dp_leakage.figures.notes import remarks
 from dp_leakage.metrics.rows import completed
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy.mechanism import Mechanism
@@ -18,6 +17,7 @@ from dp_leakage.steps import measure_training, prepare, project, train
 from dp_leakage.study import paths
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.steps import prepare_settings, project_settings, settings_of, train_settings
+from dp_leakage.table.notes import remarks
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import start
 

@@ -1,7 +1,7 @@
 """Figure: the accuracy of every defense as a bar, with its 95 % interval."""
 
-from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.style import canvas, finish, styled
+from dp_leakage.table.frames import chosen, drawn_numbers
 
 FIGURE = {
     "caption": "Accuracy on new records; the line on each bar is its 95 % interval.",

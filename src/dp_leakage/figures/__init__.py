@@ -191,12 +191,6 @@ def enter(folder: Path) -> None:
             FIGURES[name], ENTERED[name] = kind, path.resolve()
 
 
-def words_of(prints: Path) -> Path | None:
-    """The file that says what the names in a paper's csv file are here (`published`); None where there is none."""
-    file = prints.with_suffix(".py")
-    return file if file.is_file() else None
-
-
 def resolve(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """A kind's settings with its defaults filled in.
 

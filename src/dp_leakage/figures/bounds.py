@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import is_private
-from dp_leakage.figures.style import GRAY
 from dp_leakage.privacy.bounds import advantage_bound, printed_advantage_bound
+from dp_leakage.table.frames import is_private
+from dp_leakage.table.looks import GRAY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

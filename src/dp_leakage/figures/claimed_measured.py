@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, panels
-from dp_leakage.figures.notes import own_notes, remarks
-from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import ALARM, GRAY, INK, canvas, finish, log_axis, name, styled
+from dp_leakage.figures.style import canvas, finish, log_axis, styled
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import compared, contradicted, spent
+from dp_leakage.table.frames import chosen, drawn_numbers, each_cell, panels
+from dp_leakage.table.looks import ALARM, GRAY, INK
+from dp_leakage.table.notes import own_notes, remarks
+from dp_leakage.table.numbers import cell_label
+from dp_leakage.table.words import name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

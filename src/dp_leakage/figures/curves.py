@@ -7,20 +7,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import each_series, is_private, metric_words, panels, series_of
 from dp_leakage.figures.marks import draw_measured, draw_points, looks_of, with_series
-from dp_leakage.figures.style import (
-    EPSILON_RANGE,
-    GRAY,
-    INK,
-    finish,
-    label_edges,
-    log_axis,
-    look,
-    order,
-    panel_grid,
-    sample,
-)
+from dp_leakage.figures.style import EPSILON_RANGE, finish, label_edges, log_axis, panel_grid, sample
+from dp_leakage.table.frames import each_series, is_private, panels, series_of
+from dp_leakage.table.looks import GRAY, INK, look, order
+from dp_leakage.table.words import metric_words
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import cell_labels
-from dp_leakage.figures.style import COLORS, GRAY, INK, finish, name, panel_grid, sample, styled, told_apart
+from dp_leakage.figures.style import finish, panel_grid, sample, styled
+from dp_leakage.table.frames import chosen, drawn_numbers, metric_rows, panels
+from dp_leakage.table.looks import COLORS, GRAY, INK, told_apart
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import cell_labels
+from dp_leakage.table.words import called, name
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -72,13 +74,6 @@ def group_rows(frame: pd.DataFrame, metric: str, settings: dict[str, Any]) -> pd
     asked = asked.assign(called=[called(by, group) for by, group in zip(asked["by"], asked["group"], strict=True)])
     shown = [_most(part, settings["most"]) for _, part in asked.groupby(["dataset", "model"], sort=False)]
     return drawn_numbers(pd.concat(shown), None, extra=["attack", "by", "group", "called"])
-
-
-def called(by: str, group: str) -> str:
-    """A group in words: ``class benign``, ``age: over 45``, ``occurs once``."""
-    if by == "duplicates":
-        return f"occurs {group}"
-    return f"{by} {group}" if by == "class" else f"{by}: {group}"
 
 
 def _most(part: pd.DataFrame, most: int) -> pd.DataFrame:

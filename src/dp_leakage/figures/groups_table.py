@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, metric_rows, panels
-from dp_leakage.figures.groups import called, group_rows, order_of_groups
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import beside_prints, rows_by_budget
-from dp_leakage.figures.style import name
+from dp_leakage.figures.groups import group_rows, order_of_groups
+from dp_leakage.table.frames import chosen, metric_rows, panels
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import beside_prints, rows_by_budget
 from dp_leakage.table.tables import Table, Tables
+from dp_leakage.table.words import called, name
 
 FIGURE = {
     "table": True,

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_rows, panels
-from dp_leakage.figures.limits import divided, proven_notes, proven_tprs
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import beside_prints, rows_by_budget
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
+from dp_leakage.table.frames import chosen, drawn_numbers, is_private, metric_rows, panels
+from dp_leakage.table.limits import divided, proven_notes, proven_tprs
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import beside_prints, rows_by_budget
 from dp_leakage.table.tables import Table, Tables
+from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dp_leakage.figures.curves import draw_guessing
-from dp_leakage.figures.frames import chosen, is_private
 from dp_leakage.figures.marks import Looks, draw_bars, draw_lines, draw_points
-from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
 from dp_leakage.figures.pareto import drawn_points, label_axes, label_budgets
-from dp_leakage.figures.style import COLORS, GRAY, INK, finish, name, panel_grid, sample, styled, told_apart
+from dp_leakage.figures.style import finish, panel_grid, sample, styled
+from dp_leakage.table.frames import chosen, is_private
+from dp_leakage.table.looks import COLORS, GRAY, INK, told_apart
+from dp_leakage.table.notes import remarks, spent_notes, threshold_notes
+from dp_leakage.table.words import name
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.markers import MarkerStyle
 from matplotlib.transforms import Affine2D
 
-from dp_leakage.figures.frames import series_of
-from dp_leakage.figures.style import Look, look, order
+from dp_leakage.table.frames import series_of
+from dp_leakage.table.looks import Look, look, order
 
 Looks = Mapping[str, Look]
 HOLLOW = {"markersize": 7.5, "markerfacecolor": "none", "zorder": 4}  # of what a paper prints

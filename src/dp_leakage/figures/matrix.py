@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.rounding import decimals_up
-from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, panels
-from dp_leakage.figures.limits import divided, proven_notes, with_proven
 from dp_leakage.figures.marks import draw_heat_map
-from dp_leakage.figures.notes import accounting_notes, threshold_notes
-from dp_leakage.figures.numbers import cell_labels, fraction
-from dp_leakage.figures.style import ALARM, canvas, finish, name, styled
+from dp_leakage.figures.style import canvas, finish, styled
+from dp_leakage.table.frames import attack_rows, chosen, drawn_numbers, panels
+from dp_leakage.table.limits import divided, proven_notes, with_proven
+from dp_leakage.table.looks import ALARM
+from dp_leakage.table.notes import accounting_notes, threshold_notes
+from dp_leakage.table.numbers import cell_labels, fraction
+from dp_leakage.table.words import name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,11 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
-from dp_leakage.figures.notes import accounting_notes, not_measured_notes
-from dp_leakage.figures.numbers import PRINTED, beside_prints, count, rows_by_budget
-from dp_leakage.figures.style import name
-from dp_leakage.table.tables import Table, Tables
+from dp_leakage.table.exposed import COUNTINGS, exposed_table, tossed
+from dp_leakage.table.frames import chosen, drawn_numbers, metric_rows, panels
+from dp_leakage.table.notes import accounting_notes, not_measured_notes
+from dp_leakage.table.numbers import PRINTED
+from dp_leakage.table.tables import Tables
+from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,
@@ -24,9 +25,6 @@ FIGURE = {
         },
     },
 }
-
-COUNTINGS = {"mean": "mean over the runs", "all_runs": "flagged in every run"}
-BY_COINS = COUNTINGS | {"all_runs": "flagged in every run with it"}
 
 
 def draw(
@@ -65,36 +63,3 @@ def draw(
     notes += not_measured_notes(rows.loc[rows["measured"].isna(), "fpr"])
     notes += accounting_notes(frame, settings)
     return Tables(tables, notes, settings.get("title")), rows
-
-
-def tossed(part: pd.DataFrame) -> bool:
-    """Do coins say in each run which of the records are members?"""
-    return "n_records" in part and bool((part["n_records"] > part["n_members"]).any())
-
-
-def of_whom(part: pd.DataFrame) -> str:
-    """Of how many members the counts are; by coins of how many in a run."""
-    members = f"{part['n_members'].iloc[0]:,.0f}"
-    if not tossed(part):
-        return f"of {members} members"
-    return f"of about {members} members in each run"
-
-
-def exposed_table(heading: str, part: pd.DataFrame) -> Table:
-    """Both ways of counting side by side, each at every rate of the rows; below them what a guesser names."""
-    part = part.assign(column=[f"{way} {rate:g}" for way, rate in zip(part["counting"], part["fpr"], strict=True)])
-    words = {rate: f"at {100 * rate:g} %" for rate in sorted(set(part["fpr"]))}
-    by_way = {
-        way: beside_prints(part, {f"{way} {rate:g}": head for rate, head in words.items()}, nothing="")
-        for way in COUNTINGS
-    }
-    lines = rows_by_budget(part, lambda cell: [[text for _, texts in by_way.values() for text in texts(cell)]])
-    chance = {head: count(part["n_members"].iloc[0] * rate) for rate, head in words.items()}
-    guesser = [chance.get(head, "") if way == "mean" else "" for way, (heads, _) in by_way.items() for head in heads]
-    countings = BY_COINS if tossed(part) else COUNTINGS
-    return Table(
-        f"{heading}: members exposed, {of_whom(part)}",
-        ["defense", "ε", *(head for heads, _ in by_way.values() for head in heads)],
-        [*lines, ["a guesser", "", *guesser]],
-        [("", 2), *((countings[way], len(heads)) for way, (heads, _) in by_way.items())],
-    )

@@ -9,7 +9,10 @@ import pandas as pd
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.bounds import bound_columns, bound_lines, bound_notes
 from dp_leakage.figures.curves import CLAIMED_LABEL, draw_series
-from dp_leakage.figures.frames import (
+from dp_leakage.figures.marks import draw_lines, draw_points, looks_of, with_series
+from dp_leakage.figures.style import EPSILON_RANGE, styled
+from dp_leakage.metrics.spent import known, spent_alike
+from dp_leakage.table.frames import (
     attack_rows,
     chosen,
     claims_epsilon,
@@ -19,9 +22,9 @@ from dp_leakage.figures.frames import (
     metric_rows,
     rate_rows,
 )
-from dp_leakage.figures.limits import divided, proven_notes, with_proven
-from dp_leakage.figures.marks import draw_lines, draw_points, looks_of, with_series
-from dp_leakage.figures.notes import (
+from dp_leakage.table.limits import divided, proven_notes, with_proven
+from dp_leakage.table.looks import INK
+from dp_leakage.table.notes import (
     accounting_notes,
     claimed_neighbors,
     labels_of,
@@ -31,8 +34,7 @@ from dp_leakage.figures.notes import (
     spent_notes,
     threshold_notes,
 )
-from dp_leakage.figures.style import EPSILON_RANGE, INK, name, styled
-from dp_leakage.metrics.spent import known, spent_alike
+from dp_leakage.table.words import name
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -6,16 +6,16 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import chosen, each_cell, listed, own_row, panels, require_scores
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import cell_label, interval
-from dp_leakage.figures.style import name
 from dp_leakage.metrics import coins
 from dp_leakage.metrics.intervals import UNKNOWN_DIFFERENCE, Estimate, Influences, crossed_difference
 from dp_leakage.metrics.rates import tpr_at
 from dp_leakage.metrics.roc import area, share_above
 from dp_leakage.metrics.runs import by_repeat
+from dp_leakage.table.frames import chosen, each_cell, listed, own_row, panels, require_scores
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import cell_label, interval
 from dp_leakage.table.tables import Table, Tables
+from dp_leakage.table.words import name
 
 SCORES = ["repeat", "record", "member", "score"]
 FIGURE = {

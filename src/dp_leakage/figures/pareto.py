@@ -8,13 +8,16 @@ from matplotlib.transforms import Bbox
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_guessing, legend
-from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_rows, panels, reached
 from dp_leakage.figures.marks import Looks, draw_bars, draw_lines, draw_points, looks_of, with_series
-from dp_leakage.figures.notes import labels_of, remarks, spent_notes
-from dp_leakage.figures.style import GRAY, at_most, finish, name, panel_grid, styled
+from dp_leakage.figures.style import finish, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import spent_alike
+from dp_leakage.table.frames import chosen, drawn_numbers, is_private, metric_rows, panels, reached
+from dp_leakage.table.looks import GRAY
+from dp_leakage.table.notes import labels_of, remarks, spent_notes
+from dp_leakage.table.numbers import at_most
+from dp_leakage.table.words import name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

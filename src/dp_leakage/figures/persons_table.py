@@ -4,11 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
-from dp_leakage.figures.notes import not_measured_notes, own_notes
-from dp_leakage.figures.numbers import beside_prints, rows_by_budget
-from dp_leakage.figures.style import name
+from dp_leakage.table.frames import chosen, drawn_numbers, metric_rows, panels
+from dp_leakage.table.notes import not_measured_notes, own_notes
+from dp_leakage.table.numbers import beside_prints, rows_by_budget
 from dp_leakage.table.tables import Table, Tables
+from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,

@@ -8,10 +8,12 @@ import pandas as pd
 
 from dp_leakage.attacks.likeness import similarity
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import listed, own_row
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import budget, fraction
-from dp_leakage.figures.style import GRAY, Series, footnotes, look, mechanism_name, name, styled
+from dp_leakage.figures.style import footnotes, styled
+from dp_leakage.table.frames import listed, own_row
+from dp_leakage.table.looks import GRAY, Series, look
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import budget, fraction
+from dp_leakage.table.words import mechanism_name, name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

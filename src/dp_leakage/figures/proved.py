@@ -6,13 +6,15 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import chosen, drawn_numbers
-from dp_leakage.figures.notes import claimed_relations, own_notes
-from dp_leakage.figures.numbers import number
-from dp_leakage.figures.style import ALARM, COLORS, GRAY, INK, at_least, canvas, finish, mechanism_name, name, styled
+from dp_leakage.figures.style import canvas, finish, styled
 from dp_leakage.metrics.intervals import CONFIDENCE
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import COMPARED
+from dp_leakage.table.frames import chosen, drawn_numbers
+from dp_leakage.table.looks import ALARM, COLORS, GRAY, INK
+from dp_leakage.table.notes import claimed_relations, own_notes
+from dp_leakage.table.numbers import at_least, number
+from dp_leakage.table.words import mechanism_name, name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.rounding import decimals_up
-from dp_leakage.figures.frames import chosen, drawn_numbers, panels, rate_rows
-from dp_leakage.figures.limits import divided, proven_notes, proven_tprs
-from dp_leakage.figures.notes import not_measured_notes, own_notes
-from dp_leakage.figures.numbers import rows_by_budget
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.privacy.rates import PRIORS, precision
+from dp_leakage.table.frames import chosen, drawn_numbers, panels, rate_rows
+from dp_leakage.table.limits import divided, proven_notes, proven_tprs
+from dp_leakage.table.notes import not_measured_notes, own_notes
+from dp_leakage.table.numbers import rows_by_budget
 from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {

@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_scores
-from dp_leakage.figures.limits import Limits, divided, proven_notes, proven_tprs
 from dp_leakage.figures.marks import draw_bars, draw_lines
-from dp_leakage.figures.notes import not_measured_notes, own_notes
-from dp_leakage.figures.numbers import cell_labels
-from dp_leakage.figures.style import ALARM, GRAY, INK, finish, log_axis, name, panel_grid, sample, styled, told_apart
+from dp_leakage.figures.style import finish, log_axis, panel_grid, sample, styled
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rates import lowest, tpr_at
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import by_repeat
 from dp_leakage.metrics.simultaneous import simultaneous
+from dp_leakage.table.frames import chosen, listed, own_row, panels, require_scores
+from dp_leakage.table.limits import Limits, divided, proven_notes, proven_tprs
+from dp_leakage.table.looks import ALARM, GRAY, INK, told_apart
+from dp_leakage.table.notes import not_measured_notes, own_notes
+from dp_leakage.table.numbers import cell_labels
+from dp_leakage.table.words import name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,26 +7,14 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import chosen, claims_epsilon, drawn_numbers, is_private, metric_rows, panels, series_of
 from dp_leakage.figures.marks import draw_lines, draw_points
-from dp_leakage.figures.notes import claimed_relations, own_notes, remarks
-from dp_leakage.figures.style import (
-    EPSILON_RANGE,
-    GRAY,
-    Look,
-    Series,
-    finish,
-    label_edges,
-    log_axis,
-    look,
-    name,
-    order,
-    panel_grid,
-    sample,
-    styled,
-)
+from dp_leakage.figures.style import EPSILON_RANGE, finish, label_edges, log_axis, panel_grid, sample, styled
 from dp_leakage.metrics.rows import OF_ONE_RECORD
 from dp_leakage.metrics.spent import is_hypothetical
+from dp_leakage.table.frames import chosen, claims_epsilon, drawn_numbers, is_private, metric_rows, panels, series_of
+from dp_leakage.table.looks import GRAY, Look, Series, look, order
+from dp_leakage.table.notes import claimed_relations, own_notes, remarks
+from dp_leakage.table.words import name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, metric_rows, panels
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import name
+from dp_leakage.table.frames import chosen, drawn_numbers, each_cell, metric_rows, panels
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import cell_label
 from dp_leakage.table.tables import Table, Tables
+from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,

@@ -8,12 +8,13 @@ import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.curves import draw_guessing
-from dp_leakage.figures.frames import NUMBERS, OF_CELL, chosen, each_series, in_order, listed, panels, unprinted
 from dp_leakage.figures.marks import Looks, draw_bands, draw_lines
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import cell_words
-from dp_leakage.figures.style import INK, Look, canvas, finish, log_axis, look, sample, styled
+from dp_leakage.figures.style import canvas, finish, log_axis, sample, styled
 from dp_leakage.metrics.rows import CELL
+from dp_leakage.table.frames import NUMBERS, OF_CELL, chosen, each_series, in_order, listed, panels, unprinted
+from dp_leakage.table.looks import INK, Look, look
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import cell_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

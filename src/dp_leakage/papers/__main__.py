@@ -14,13 +14,13 @@ import pandas as pd
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
-from dp_leakage.figures.published import read_published
 from dp_leakage.papers.claims import RULE, by_paper, headline, judged, with_block, with_text
 from dp_leakage.papers.claims import all_claims as claims_table
 from dp_leakage.papers.page import direction, numbers
 from dp_leakage.papers.page import headline as prints_headline
 from dp_leakage.papers.prints import measured_at_scale, outcomes
 from dp_leakage.provenance.files import write_text
+from dp_leakage.table.published import read_published
 
 STUDIES = Path("workflow/studies")
 PAPERS = ("abadi2016", "directional2023", "jayaraman2019", "lomurno2022", "zhang2020")

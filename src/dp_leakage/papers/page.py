@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.published import printed_setting
 from dp_leakage.papers.prints import (
     CALIBRATED,
     COMPARED,
@@ -16,6 +15,7 @@ from dp_leakage.papers.prints import (
     OUTSIDE,
     SMALLER,
 )
+from dp_leakage.table.published import printed_setting
 
 HEAD = """\
 ## The numbers

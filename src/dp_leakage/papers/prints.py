@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.published import keys_of, map_published, printed_setting
+from dp_leakage.table.published import keys_of, map_published, printed_setting
 
 PRINTED = ["paper", "artefact", "dataset", "model", "mechanism", "epsilon", "setting", "metric", "value"]
 FOUND = ["measured", "low", "high", "file"]

@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.most import most
+from dp_leakage.table.words import name
 
 METRIC, LIMITS = "attribute_added", (-1.0, 1.0)
 
@@ -15,7 +15,7 @@ def added_claims(metrics: pd.DataFrame) -> list[Claim]:
     """Of each data set, the attack and cell where the model adds the most to guesses of its members' attributes.
 
     Args:
-        metrics: rows as `dp_leakage.figures.frames` names them, of single repeats too.
+        metrics: rows as `dp_leakage.table.frames` names them, of single repeats too.
 
     The interval is so wide that those of all cells and attacks of the data set hold together.
     """

@@ -19,8 +19,6 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.data.outside import grouping
-from dp_leakage.figures.frames import chosen, in_order, is_private
-from dp_leakage.figures.style import Series
 from dp_leakage.metrics.contrast import Contrast, above_share, kept
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.paired import paired_loss, pairs, unpaired_loss
@@ -33,6 +31,8 @@ from dp_leakage.report.exceeded import exceeded
 from dp_leakage.report.guarantees import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.tuned import Tuned, tuned_of
+from dp_leakage.table.frames import chosen, in_order, is_private
+from dp_leakage.table.looks import Series
 
 NEAR = 1e-3  # relative: what a search for noise misses its ε by, and versions of libraries differ by, is less
 Key = tuple[str, str, str]  # data set, model, defense

@@ -2,12 +2,12 @@
 
 import pandas as pd
 
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.table.words import name
 
 FPR = 0.01
 POOLED, OWN, AGAIN = "reached_tpr", ("own_tpr", "own_fpr"), "accused_again"
@@ -17,7 +17,7 @@ def calibration_claims(metrics: pd.DataFrame) -> list[Claim]:
     """Of each data set, the attack and undefended model with the largest rate over all records, and what that hides.
 
     Args:
-        metrics: rows as `dp_leakage.figures.frames` names them.
+        metrics: rows as `dp_leakage.table.frames` names them.
 
     The intervals are so wide that they hold for whichever attack and model had been chosen.
     """

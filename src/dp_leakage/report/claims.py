@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dp_leakage.figures.numbers import fraction
-from dp_leakage.figures.style import number
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate
+from dp_leakage.table.numbers import fraction, number
 
 FORMAT = 4  # of claims.json
 ANSWER, REFUTED = "answer", "refuted"  # kinds of claims with which a run ends

@@ -73,7 +73,7 @@ class ReportContext:
     Attributes:
         study: the study's name.
         title: one line.
-        metrics: rows of all cells, with the columns that `dp_leakage.figures.frames` names.
+        metrics: rows of all cells, with the columns that `dp_leakage.table.frames` names.
         figures: in the order of the page; one of kind ``pareto`` comes right below the answer.
         data: the data sets.
         models: model → its architecture in words.
@@ -83,7 +83,7 @@ class ReportContext:
         seed: the study's.
         question: what the study asks; "" for the general question.
         paper: the paper that is reproduced, as a citation; "" if none.
-        reduced: what a run at a reduced scale says of itself (`figures.reduced`); "" at full scale.
+        reduced: what a run at a reduced scale says of itself (`table.reduced`); "" at full scale.
         choices: choices and caveats of the study, a sentence each.
         versions: package → version, in words.
         exposed: the most exposed records of the cells that are shown; those of the user's own data also with ``shown``

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from dp_leakage.attacks import ATTACKS, STRONGEST
-from dp_leakage.figures.frames import chosen
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.resemblance import Resemblance
 from dp_leakage.metrics.simultaneous import simultaneous
@@ -16,6 +14,8 @@ from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.guarantees import too_few_words
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.sources import UNKNOWN, beside_references, differ
+from dp_leakage.table.frames import chosen
+from dp_leakage.table.words import name
 
 MORE = "So more may leak than was measured."
 LEAKS = "the model leaks who was in its training data."

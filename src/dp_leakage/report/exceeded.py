@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import is_private
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.report.sources import Sources, sources_of
+from dp_leakage.table.frames import is_private
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dp_leakage.figures.numbers import cell_label, interval
-from dp_leakage.figures.style import INK, look, name
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.claims import Claim, Telling, percent
 from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.words import given, tiles_of
+from dp_leakage.table.looks import INK, look
+from dp_leakage.table.numbers import cell_label, interval
+from dp_leakage.table.words import name
 
 FEWEST = 2  # points that are worth a picture
 

@@ -2,11 +2,10 @@
 
 import pandas as pd
 
-from dp_leakage.figures.groups import called
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.most import by_kind, most
+from dp_leakage.table.words import called, name
 
 METRIC, LIMITS = "group_excess", (-2.0, 2.0)
 
@@ -15,7 +14,7 @@ def group_claims(metrics: pd.DataFrame) -> list[Claim]:
     """Of each data set, the group that stands out most, among undefended models and among private ones.
 
     Args:
-        metrics: rows as `dp_leakage.figures.frames` names them, of single repeats too.
+        metrics: rows as `dp_leakage.table.frames` names them, of single repeats too.
 
     The interval is so wide that those of all groups, attacks and models of its kind on the data set hold together.
     """

@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import reached
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.report.sources import Sources, sources_of
+from dp_leakage.table.frames import reached
 
 ESTIMATE = ["value", "low", "high"]
 

@@ -11,9 +11,6 @@ import pandas as pd
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.data.roles import POOL
-from dp_leakage.figures.members_exposed import tossed
-from dp_leakage.figures.notes import remarks
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.spent import POISSON
 from dp_leakage.provenance.files import UNSEALED
 from dp_leakage.report import tables
@@ -31,7 +28,10 @@ from dp_leakage.report.structure import structure_claims
 from dp_leakage.report.verdicts import verdicts
 from dp_leakage.report.words import claims_of
 from dp_leakage.table import palette
+from dp_leakage.table.exposed import tossed
 from dp_leakage.table.html import STYLE, to_html
+from dp_leakage.table.notes import remarks
+from dp_leakage.table.words import name
 
 TEMPLATE, SCRIPT = (Path(__file__).with_name(file) for file in ("template.html", "page.js"))
 QUESTION = (

@@ -4,11 +4,11 @@ and private.
 
 import pandas as pd
 
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.most import by_kind, most
+from dp_leakage.table.words import name
 
 METRIC, CEILING = "recognized", "recognized_proven"
 STEP = ["candidates", "batch", "weights"]  # what tells an attack's numbers of a cell apart
@@ -20,7 +20,7 @@ def rebuilt_claims(metrics: pd.DataFrame) -> list[Claim]:
     The most is the share furthest above that of a guess, which is smaller among more candidates.
 
     Args:
-        metrics: rows as `dp_leakage.figures.frames` names them, of single repeats too.
+        metrics: rows as `dp_leakage.table.frames` names them, of single repeats too.
 
     The interval is so wide that those of all attacks, steps and models of its kind on the data set hold together.
     """

@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 
 from dp_leakage.common.rounding import decimals_down, decimals_up, rounded_down, rounded_up
-from dp_leakage.figures.frames import chosen
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import contradicted
 from dp_leakage.privacy.defenses import CLAIMED
 from dp_leakage.report.claims import REFUTED, Claim, Telling
 from dp_leakage.report.exceeded import Exceeded, exceeded
+from dp_leakage.table.frames import chosen
+from dp_leakage.table.words import name
 
 Spell = Callable[[float, int], str]
 DIGITS = range(3, 18)  # from what all numbers have to what tells any two apart

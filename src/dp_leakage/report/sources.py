@@ -6,13 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.metrics.sources import ANSWERS, BLIND, FEATURES, REFERENCES
 from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.table.words import name
 
 UNKNOWN = (
     "Whether any of it was learned in training cannot be told without a model trained in the same way on none of them."

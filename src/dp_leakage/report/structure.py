@@ -3,10 +3,10 @@
 import pandas as pd
 
 from dp_leakage.engines.structure import SMALL
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.table.words import name
 
 CHECKED = ("smallest_cell", "in_small_cells", "class_disclosed", "residual_freedom")
 NEARLY_ALL = 0.9  # share of records in small cells from which on a model answers nearly every record differently
@@ -16,7 +16,7 @@ def structure_claims(metrics: pd.DataFrame) -> list[Claim]:
     """Of each data set, how many of its models have small cells, certain classes, or more parameters than records.
 
     Args:
-        metrics: rows as `dp_leakage.figures.frames` names them.
+        metrics: rows as `dp_leakage.table.frames` names them.
 
     All of it is counted, so nothing has an interval. A cell's worst repeat counts.
     """

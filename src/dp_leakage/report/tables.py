@@ -8,17 +8,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from dp_leakage.common.user_code import FILES
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, in_order, is_private, panels
-from dp_leakage.figures.members_exposed import exposed_table
-from dp_leakage.figures.numbers import (
-    budget,
-    cell_budget,
-    cell_label,
-    cell_labels,
-    fraction,
-    interval,
-)
-from dp_leakage.figures.style import at_least, at_most, look, name, number
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.metrics.rows import CELL
@@ -29,7 +18,22 @@ from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.exposed import MostExposed
 from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.tuned import tuned_of
+from dp_leakage.table.exposed import exposed_table
+from dp_leakage.table.frames import chosen, drawn_numbers, each_budget, each_series, in_order, is_private, panels
+from dp_leakage.table.looks import look
+from dp_leakage.table.numbers import (
+    at_least,
+    at_most,
+    budget,
+    cell_budget,
+    cell_label,
+    cell_labels,
+    fraction,
+    interval,
+    number,
+)
 from dp_leakage.table.tables import Table
+from dp_leakage.table.words import name
 
 RELATION = re.compile(r"\b(?:add_remove|replace_one|zero_out)\b")
 RANKED = ("non-members that look as much like members, or more", "named by the attack")

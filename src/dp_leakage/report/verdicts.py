@@ -4,13 +4,14 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, each_series, panels
-from dp_leakage.figures.numbers import cell_words, fraction, interval
-from dp_leakage.figures.style import look, name
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.report.claims import percent
 from dp_leakage.report.leak import Leak, leaks
+from dp_leakage.table.frames import chosen, each_series, panels
+from dp_leakage.table.looks import look
+from dp_leakage.table.numbers import cell_words, fraction, interval
+from dp_leakage.table.words import name
 
 
 def verdicts(metrics: pd.DataFrame) -> list[str]:

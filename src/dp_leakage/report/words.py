@@ -5,8 +5,6 @@ from functools import partial
 
 import numpy as np
 
-from dp_leakage.figures.numbers import fraction
-from dp_leakage.figures.style import at_most, look, name
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.thresholds import SHARES
@@ -24,6 +22,9 @@ from dp_leakage.report.guarantees import (
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.sources import source_claims
 from dp_leakage.report.tuned import more_tuning, tuned_words
+from dp_leakage.table.looks import look
+from dp_leakage.table.numbers import at_most, fraction
+from dp_leakage.table.words import name
 
 UNAWARE = (
     "No attack here uses reference models trained under the same defense. A weak result is no evidence of protection."

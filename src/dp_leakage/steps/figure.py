@@ -9,12 +9,12 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.identity import identity
 from dp_leakage.figures import drawn_by
 from dp_leakage.figures.files import NUMBERS, RECORDS, write_figure, write_tables
-from dp_leakage.figures.published import read_published
-from dp_leakage.figures.reduced import reduced_words, with_scale
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import joined
+from dp_leakage.table.published import read_published
+from dp_leakage.table.reduced import reduced_words, with_scale
 from dp_leakage.table.tables import Tables
 
 

@@ -18,7 +18,6 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
 from dp_leakage.figures.files import further_notes, read_figure, read_tables
-from dp_leakage.figures.reduced import reduced_words
 from dp_leakage.metrics.majority import constant_answers, guessing
 from dp_leakage.metrics.paired import READ, right_answers
 from dp_leakage.metrics.people import RightAnswers
@@ -31,6 +30,7 @@ from dp_leakage.report.elsewhere import Elsewhere, Others
 from dp_leakage.report.exposed import MostExposed, described, most_exposed
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import read_metrics
+from dp_leakage.table.reduced import reduced_words
 
 CEILING = 20  # of the ε of models that `share` copies unasked: e²⁰ is the odds at which a guess is as good as certain
 Cell: TypeAlias = tuple[str, str, str, str]

@@ -13,7 +13,7 @@ from dp_leakage.common.shown import one_line
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data import files_of
 from dp_leakage.engines import GIVEN as ELSEWHERE
-from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
+from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.provenance.fingerprint import ROOT
 from dp_leakage.study import paths
 from dp_leakage.study.cells import MEMBERSHIP, Cell, auxiliary_defense, together
@@ -37,6 +37,7 @@ from dp_leakage.study.steps.entry import Input, made
 from dp_leakage.study.steps.measure import measure_settings
 from dp_leakage.study.steps.parts import GIVEN, IMAGES, MEASURED, METRICS, PROVEN, SCORES, Given, part
 from dp_leakage.study.study import Study
+from dp_leakage.table.published import words_of
 
 PAGE = [ROOT / "report" / file for file in ("page.js", "template.html")]  # not code that is hashed, but the page's text
 CONFIG = Path("config.yaml")

@@ -1,1 +1,1 @@
-"""What pictures and pages share: tables of texts, as HTML and as LaTeX."""
+"""What pictures and pages share: rows of numbers, their words and looks, published numbers, tables of texts."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dp_leakage.figures.published import Names, by_names
+from dp_leakage.table.published import Names, by_names
 
 NAMES = Names(
     # The paper does not name its model for MNIST here, and for CIFAR-10 it says of lots only that 600 is too few. Its
@@ -18,5 +18,5 @@ NAMES = Names(
 
 
 def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What a printed row is called here (`figures.published`)."""
+    """What a printed row is called here (`table.published`)."""
     return by_names(row, printed, NAMES)

@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import chosen, in_order, is_private, own_row, panels
 from dp_leakage.figures.marks import draw_lines
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import Look, finish, log_axis, number, panel_grid, sample, styled
+from dp_leakage.figures.style import finish, log_axis, panel_grid, sample, styled
+from dp_leakage.table.frames import chosen, in_order, is_private, own_row, panels
+from dp_leakage.table.looks import Look
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,11 +7,13 @@ import pandas as pd
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_guessing
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows, metric_words
 from dp_leakage.figures.marks import draw_measured
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import INK, Look, canvas, finish, log_axis, look, sample, styled
+from dp_leakage.figures.style import canvas, finish, log_axis, sample, styled
+from dp_leakage.table.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows
+from dp_leakage.table.looks import INK, Look, look
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import cell_label
+from dp_leakage.table.words import metric_words
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

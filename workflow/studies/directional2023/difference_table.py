@@ -6,12 +6,12 @@ import pandas as pd
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.compared_table import column_head, column_rows
-from dp_leakage.figures.frames import chosen, drawn_numbers, panels
-from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.numbers import PRINTED, beside_prints
-from dp_leakage.figures.style import name, number
 from dp_leakage.metrics.intervals import Estimate, difference
+from dp_leakage.table.frames import chosen, drawn_numbers, panels
+from dp_leakage.table.notes import accounting_notes
+from dp_leakage.table.numbers import PRINTED, beside_prints, number
 from dp_leakage.table.tables import Table, Tables
+from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,

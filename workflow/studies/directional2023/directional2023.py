@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dp_leakage.figures.published import budget_of, quoted
+from dp_leakage.table.published import budget_of, quoted
 
 MODELS = {"LeNet": "lenet", "MLP": "mlp"}
 SERIES = {"none": ("none", "", ""), "gaussian": ("gaussian", "rdp", "whole"), "vmf": ("vmf", "per_step", "row")}
@@ -41,7 +41,7 @@ OF_NO_ATTACK = ("train_test_gap", "test_accuracy", "top10_accuracy")
 
 
 def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What a printed row is called here (`figures.published`)."""
+    """What a printed row is called here (`table.published`)."""
     attack, datasets = ATTACKS.get(printed.get("attack", ""), ("", FULL))
     dataset, n_members = datasets.get(row["dataset"], ("", np.nan))
     mechanism, accountant, block = SERIES.get(row["mechanism"], ("", "", ""))

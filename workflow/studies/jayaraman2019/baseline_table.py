@@ -4,11 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_rows, series_of
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import PRINTED, beside_prints
-from dp_leakage.figures.style import look, name
+from dp_leakage.table.frames import chosen, drawn_numbers, is_private, metric_rows, series_of
+from dp_leakage.table.looks import look
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import PRINTED, beside_prints
 from dp_leakage.table.tables import Table, Tables
+from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,

@@ -7,9 +7,10 @@ import pandas as pd
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_series
-from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, is_private, metric_rows, panels
-from dp_leakage.figures.notes import own_notes, threshold_notes
-from dp_leakage.figures.style import GRAY, styled
+from dp_leakage.figures.style import styled
+from dp_leakage.table.frames import attack_rows, chosen, drawn_numbers, is_private, metric_rows, panels
+from dp_leakage.table.looks import GRAY
+from dp_leakage.table.notes import own_notes, threshold_notes
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dp_leakage.figures.published import Names, by_names
+from dp_leakage.table.published import Names, by_names
 
 NAMES = Names(
     models={"logistic_regression": "softmax_regression", "neural_network": "mlp"},
@@ -28,7 +28,7 @@ NAMES = Names(
 
 
 def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What a printed row is called here (`figures.published`)."""
+    """What a printed row is called here (`table.published`)."""
     found = by_names(row, printed, NAMES)
     one_run = (row["metric"], row["mechanism"]) == ("members_exposed", "none")  # is what the authors' code counts
     return [place for place in found if not (one_run and place.get("counting") == "all_runs")]

@@ -6,10 +6,11 @@ import pandas as pd
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_guessing
-from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.marks import draw_bands, draw_lines
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import INK, Look, finish, log_axis, panel_grid, sample, styled
+from dp_leakage.figures.style import finish, log_axis, panel_grid, sample, styled
+from dp_leakage.table.frames import chosen, drawn_numbers, metric_rows, panels
+from dp_leakage.table.looks import INK, Look
+from dp_leakage.table.notes import own_notes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
-from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.numbers import PRINTED, beside_prints, rows_by_budget
-from dp_leakage.figures.style import name
+from dp_leakage.table.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
+from dp_leakage.table.notes import accounting_notes
+from dp_leakage.table.numbers import PRINTED, beside_prints, rows_by_budget
 from dp_leakage.table.tables import Table, Tables
+from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,

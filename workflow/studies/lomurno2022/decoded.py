@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import metric_rows
 from dp_leakage.metrics.intervals import Estimate, ratio
+from dp_leakage.table.frames import metric_rows
 
 MEAN = "mean"  # the data set that means over data sets are filed under
 MEASURED = ["value", "low", "high"]

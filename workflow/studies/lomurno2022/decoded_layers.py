@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from decoded import MEAN, layer_rows, mean_over_datasets
 
-from dp_leakage.figures.frames import chosen, drawn_numbers
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import FAINT, GRAY, INK, canvas, finish, name, styled
+from dp_leakage.figures.style import canvas, finish, styled
+from dp_leakage.table.frames import chosen, drawn_numbers
+from dp_leakage.table.looks import FAINT, GRAY, INK
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.words import name
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import own_row
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.pictures import Block, Line, Shown, page
-from dp_leakage.figures.style import Series, name, styled
+from dp_leakage.figures.style import styled
+from dp_leakage.table.frames import own_row
+from dp_leakage.table.looks import Series
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import cell_label
+from dp_leakage.table.words import name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

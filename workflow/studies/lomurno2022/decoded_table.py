@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 from decoded import MEAN, change_percent, layer_rows, mean_over_datasets
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell
-from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import name
+from dp_leakage.table.frames import chosen, drawn_numbers, each_cell
+from dp_leakage.table.notes import accounting_notes
+from dp_leakage.table.numbers import cell_label
 from dp_leakage.table.tables import Table, Tables
+from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dp_leakage.figures.published import Names, by_names
+from dp_leakage.table.published import Names, by_names
 
 NAMES = Names(
     models={"cnn_fig1": "cnn"},
@@ -28,7 +28,7 @@ NAMES = Names(
 
 
 def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What a printed row is called here (`figures.published`)."""
+    """What a printed row is called here (`table.published`)."""
     if row["artefact"] == "text" and row["metric"] == "inversion_mse_change_percent":
         return [
             place | {"reason": "repeats a number of table 4, where it is compared"}

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import OF_CELL, chosen, csv_columns, in_order, panels, unprinted
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import rows_by_budget
-from dp_leakage.figures.published import with_published
+from dp_leakage.table.frames import OF_CELL, chosen, csv_columns, in_order, panels, unprinted
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import rows_by_budget
+from dp_leakage.table.published import with_published
 from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {

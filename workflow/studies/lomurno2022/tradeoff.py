@@ -8,9 +8,11 @@ from decoded import change_percent, layer_rows, mean_over_datasets
 
 from dp_leakage.figures.compared_table import best
 from dp_leakage.figures.curves import draw_guessing
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows
-from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.style import GRAY, canvas, finish, look, number, order, sample, styled
+from dp_leakage.figures.style import canvas, finish, sample, styled
+from dp_leakage.table.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows
+from dp_leakage.table.looks import GRAY, look, order
+from dp_leakage.table.notes import accounting_notes
+from dp_leakage.table.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

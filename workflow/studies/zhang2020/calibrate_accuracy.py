@@ -8,9 +8,12 @@ from mia import UNITS, drawn
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_series
-from dp_leakage.figures.frames import NUMBERS, OF_CELL, chosen, each_series, is_private, metric_rows, own_row
-from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import GRAY, name, number, styled
+from dp_leakage.figures.style import styled
+from dp_leakage.table.frames import NUMBERS, OF_CELL, chosen, each_series, is_private, metric_rows, own_row
+from dp_leakage.table.looks import GRAY
+from dp_leakage.table.notes import own_notes
+from dp_leakage.table.numbers import number
+from dp_leakage.table.words import name
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

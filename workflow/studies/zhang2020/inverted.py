@@ -7,10 +7,10 @@ import pandas as pd
 from mia import ATTACKS, MEASURES, cell_words, window_notes
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import own_row
-from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.pictures import Block, Line, Shown, page
 from dp_leakage.figures.style import styled
+from dp_leakage.table.frames import own_row
+from dp_leakage.table.notes import own_notes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.figures.frames import csv_columns, in_order, unprinted
-from dp_leakage.figures.notes import claimed_relations
-from dp_leakage.figures.published import printed_setting
-from dp_leakage.figures.style import number
+from dp_leakage.table.frames import csv_columns, in_order, unprinted
+from dp_leakage.table.notes import claimed_relations
+from dp_leakage.table.numbers import number
+from dp_leakage.table.published import printed_setting
 
 MEASURES = {"euclidean": "Euclidean", "1-ssim": "1 − SSIM"}
 CONTROLS = {

@@ -19,9 +19,10 @@ from mia import (
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.curves import draw_series
-from dp_leakage.figures.frames import chosen, is_private, metric_rows
-from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.style import GRAY, INK, styled
+from dp_leakage.figures.style import styled
+from dp_leakage.table.frames import chosen, is_private, metric_rows
+from dp_leakage.table.looks import GRAY, INK
+from dp_leakage.table.notes import accounting_notes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,11 +14,10 @@ from mia import (
     window_notes,
 )
 
-from dp_leakage.figures.frames import chosen, each_series, metric_rows, panels
-from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.numbers import fraction, interval
-from dp_leakage.figures.style import number
 from dp_leakage.metrics.rows import CELL, qualifiers
+from dp_leakage.table.frames import chosen, each_series, metric_rows, panels
+from dp_leakage.table.notes import accounting_notes
+from dp_leakage.table.numbers import fraction, interval, number
 from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {

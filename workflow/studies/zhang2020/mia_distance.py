@@ -17,9 +17,10 @@ from mia import (
 )
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import chosen, is_private, metric_rows
-from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.style import GRAY, Series, canvas, finish, look, sample, styled
+from dp_leakage.figures.style import canvas, finish, sample, styled
+from dp_leakage.table.frames import chosen, is_private, metric_rows
+from dp_leakage.table.looks import GRAY, Series, look
+from dp_leakage.table.notes import accounting_notes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,8 +17,8 @@ from mia import (
     window_notes,
 )
 
-from dp_leakage.figures.frames import chosen
-from dp_leakage.figures.notes import own_notes
+from dp_leakage.table.frames import chosen
+from dp_leakage.table.notes import own_notes
 from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import own_row
-from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import finish, styled
+from dp_leakage.table.frames import own_row
+from dp_leakage.table.notes import own_notes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

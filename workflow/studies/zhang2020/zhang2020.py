@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dp_leakage.figures.published import Names, by_names
+from dp_leakage.table.published import Names, by_names
 
 ATTACKS = {"original_mia": "inversion_original", "enhanced_mia": "inversion_l1"}
 MODELS = {"MNIST": "cnn", "Faces94": "softmax_regression"}
@@ -11,7 +11,7 @@ NAMES = Names(models={}, series={"none": ("none", "")}, n_members={"mnist": 60_0
 
 
 def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What a printed row is called here (`figures.published`)."""
+    """What a printed row is called here (`table.published`)."""
     attack = ATTACKS.get(printed.get("attack", ""), "")
     own: dict[str, Any] = {"model": MODELS[row["dataset"]], "attack": attack, "reason": _reason(row, attack)}
     if attack:

@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.user_code import call
-from dp_leakage.figures import words_of
-from dp_leakage.figures.style import usual_bound
 from dp_leakage.metrics.rows import QUALIFIERS, completed, told
+from dp_leakage.table.looks import usual_bound
 
 DATASETS = {
     "CIFAR-10": "cifar10",
@@ -61,6 +60,12 @@ class Names:
     attacks: Mapping[str, str] = field(default_factory=dict)
     readings: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     derived: Mapping[str, str] = field(default_factory=dict)
+
+
+def words_of(prints: Path) -> Path | None:
+    """The file that says what the names in a paper's csv file are here (`published`); None where there is none."""
+    file = prints.with_suffix(".py")
+    return file if file.is_file() else None
 
 
 def read_published(prints: Path) -> pd.DataFrame:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import is_private
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL, NUMBERS, qualifiers
 from dp_leakage.privacy.rates import between
+from dp_leakage.table.frames import is_private
+from dp_leakage.table.words import name
 
 Limits = Callable[[tuple[str, ...], np.ndarray], np.ndarray]
 PROVEN = ("advantage_proven", "tpr_proven", "mu", "mu_bound", "mu_regret")

@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.figures.published import with_published
-from dp_leakage.figures.style import Series, name, order
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.metrics.rows import CELL, QUALIFIERS, fitting, is_empty, qualifiers, told, words_of
 from dp_leakage.metrics.runs import ALL
+from dp_leakage.table.looks import Series, order
+from dp_leakage.table.published import with_published
+from dp_leakage.table.words import name
 
 NAMES = [*CELL, *Series._fields]
 OF_CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]
@@ -27,18 +28,6 @@ FURTHER = ["sampler", "partition", "most", "guessing"]  # of the cell, kept wher
 GUESSING = {"test_accuracy": "guessing_accuracy", "accuracy_loss": "guessing_loss"}  # of a model that only guesses
 NUMBERS = ["metric", "measured", "low", "high", "published", "inside"]
 ADVANTAGES = {"best": "reached_advantage", "own": "membership_advantage"}  # by where the threshold comes from
-WORDS = {
-    "accuracy_loss": "accuracy loss (fraction of\nthe non-private accuracy)",
-    "test_accuracy": "test accuracy (fraction right)",
-    "train_accuracy": "training accuracy (fraction right)",
-    "mia_distance": "MIA distance to the class's\nnearest training image",
-    "membership_auc": "area under the attack's ROC\n(0.5 is guessing)",
-    "reached_advantage": "advantage that an attacker reaches\n(true − false positive rate)",
-    "reached_tpr": "members that an attacker names\n(true positive rate)",
-    "membership_advantage": "advantage of the attack's own decision\n(true − false positive rate)",
-    "attribute_advantage": "attack advantage\n(difference of rates)",
-    "attribute_added": "right guesses of an attribute,\nless those without the model",
-}
 
 
 def chosen(metrics: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
@@ -244,11 +233,6 @@ def is_private(frame: pd.DataFrame) -> pd.Series:
 def claims_epsilon(rows: pd.DataFrame) -> pd.DataFrame:
     """Without private cells that were given by their noise and so claim no ε."""
     return rows[rows["epsilon"].notna() | ~is_private(rows)]
-
-
-def metric_words(metric: str) -> str:
-    """What the axis of a metric says: its name and its unit."""
-    return WORDS.get(metric, name(metric))
 
 
 def panels(

@@ -1,17 +1,37 @@
 """How numbers are written in tables, and the rows and columns that most tables have."""
 
 from collections.abc import Callable, Iterable, Mapping
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import each_cell, each_series
-from dp_leakage.figures.style import Series, look, number
+from dp_leakage.common.rounding import rounded_down, rounded_up
+from dp_leakage.table.frames import each_cell, each_series
+from dp_leakage.table.looks import Series, look
 
 Texts = Callable[[pd.DataFrame], list[str]]
 
 PRINTED = "Print: the paper's number; ✓ if our interval holds a value that rounds to it, ✗ if not."
+
+
+def number(value: float) -> str:
+    """A budget or a noise multiplier to three digits: 1000, 0.05, 57200; ∞, and – if there is none."""
+    return f"{float(f'{value:.3g}'):g}" if isfinite(value) else _not_finite(value)
+
+
+def at_most(value: float) -> str:
+    """The same of an upper bound, such as the ε that was spent: rounded up."""
+    return rounded_up(value, 3) if isfinite(value) else _not_finite(value)
+
+
+def at_least(value: float) -> str:
+    """The same of a lower bound, such as the ε that an audit proves: rounded down."""
+    return rounded_down(value, 3) if isfinite(value) else _not_finite(value)
+
+
+def _not_finite(value: float) -> str:
+    return "∞" if value == inf else "–"
 
 
 def fraction(value: float, digits: int = 3) -> str:

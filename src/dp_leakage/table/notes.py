@@ -6,12 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import each_series, listed
-from dp_leakage.figures.style import look, name
 from dp_leakage.metrics.rates import fewest
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 from dp_leakage.privacy.accounting.rules import claimed_neighbors as relation_claimed
 from dp_leakage.privacy.mechanism import is_summed
+from dp_leakage.table.frames import each_series, listed
+from dp_leakage.table.looks import look
+from dp_leakage.table.words import name
 
 EPOCHS = "shuffled batches; nominal ε of an accountant that composes whole epochs, without credit for sampling"
 STEPS = "Poisson batches; ε of the sampled Gaussian, composed over all steps"
