@@ -15,8 +15,8 @@ from scipy.optimize import minimize
 
 from dp_leakage.figures.labels import apart, name_lines, named_beside, readable
 from dp_leakage.figures.marks import draw_measured
-from dp_leakage.figures.style import SPARE_COLORS, canvas, finish, sample, styled
-from dp_leakage.table.looks import COLORS, LOOKS, Look
+from dp_leakage.figures.style import canvas, finish, sample, styled
+from dp_leakage.table.looks import COLORS, LOOKS, SPARE_COLORS, Look
 
 PLACES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(np.array)
 

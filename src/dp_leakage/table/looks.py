@@ -34,7 +34,7 @@ class Look:
 
     label: str
     color: str
-    marker: str
+    marker: str | tuple[int, int, int]  # as matplotlib takes it
     dashes: tuple[float, ...] = ()
     thin: bool = False
     fill: str = "full"  # of the markers, as matplotlib's ``fillstyle``
