@@ -152,8 +152,8 @@ def test_no_sentence_says_less_than_what_was_spent(between, monkeypatch):
 @pytest.mark.parametrize(
     ("sampler", "words"),
     [
-        ("poisson", "Poisson batches (a record is in each with a chance of 6.25 %, independently of all others); "),
-        ("shuffle", "shuffled batches (a record is in one of them in every epoch; each has 6.25 % of all records); "),
+        ("poisson", "Poisson batches (a record is in each with a chance of 20 %, independently of all others); "),
+        ("shuffle", "shuffled batches (a record is in one of them in every epoch; each has 20 % of all records); "),
     ],
 )
 def test_the_sheet_says_in_words_how_batches_are_drawn(made, sampler, words):
