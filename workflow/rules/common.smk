@@ -10,7 +10,7 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
 from dp_leakage import plugins
-from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.paths import is_plain, user_path
@@ -26,7 +26,15 @@ from dp_leakage.study import CLASS_SCORES, SIGNALS, paths, plan
 from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
-from dp_leakage.study.steps import STEPS, attacks_that, query_group, training_group
+from dp_leakage.study.steps import (
+    JOBS,
+    STEPS,
+    joined_apart,
+    query_group,
+    shapes,
+    training_group,
+)
+from dp_leakage.study.steps.judge import apart
 from dp_leakage.study.targets import (
     DEFAULT,
     asked,
@@ -198,8 +206,6 @@ wildcard_constraints:
     model="[a-z][a-z0-9_]*",
     defense="(?!(?:shadow|reference)/)[^/]+",
     attack="|".join(ATTACKS),
-    # Membership attacks that are measured together.
-    part=f"{STRONGEST}(=[a-z0-9_+]+)?",
     role="shadow|reference",
     # A group of models that are asked together: a cell's targets, or auxiliary models, shared or of one defense.
     group="[^/]+(/(shadow|reference))?",
@@ -221,9 +227,16 @@ def of_job(asked):
     )
 
 
-# What a rule asks its entry in `STEPS`, by the step's name.
+# What a rule asks its entry, by the name of its step or of its job of several steps.
+ENTRIES = STEPS | JOBS
+
+
 def inputs_of(step):
-    """Its inputs by option."""
+    """Its inputs by option; those of a job of several steps as a list, `ancient`, as all are in its settings."""
+    if step in JOBS:
+        return of_job(
+            lambda study, job: list(map(ancient, JOBS[step].reads(study, job)["files"]))
+        )
     return of_job(STEPS[step].reads)
 
 
@@ -234,18 +247,18 @@ def input_of(step, option):
 
 def settings_of(step):
     """Its settings, as JSON (Snakemake compares params by value)."""
-    return of_job(lambda study, job: canonical(STEPS[step].settings(study, job)))
+    return of_job(lambda study, job: canonical(ENTRIES[step].settings(study, job)))
 
 
 def memory_of(step):
     """The megabytes that an attempt asks for."""
-    asked = of_job(STEPS[step].memory)
+    asked = of_job(ENTRIES[step].memory)
     return of_wildcards(lambda wildcards, attempt: attempt * asked(wildcards))
 
 
 def minutes_of(step):
     """The minutes that an attempt asks for."""
-    asked = of_job(STEPS[step].minutes)
+    asked = of_job(ENTRIES[step].minutes)
     return of_wildcards(lambda wildcards, attempt: attempt * asked(wildcards))
 
 

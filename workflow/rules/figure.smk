@@ -37,8 +37,9 @@ for _study in STUDIES.values():
             name:
                 f"{_study.target}_{_figure}"
             input:
+                # Their identities are in the settings: what is made again and comes out equal is not drawn again.
                 metrics=lambda wildcards, study=_study, figure=_figure: or_stop(
-                    lambda: plan.figure_inputs(study, figure)
+                    lambda: list(map(ancient, plan.figure_inputs(study, figure)))
                 ),
                 published=[local(str(path)) for path in plan.published_file(_study)],
             output:
@@ -77,23 +78,25 @@ for _study in STUDIES.values():
             ],
             metrics=lambda wildcards, study=_study: or_stop(
                 lambda: [
-                    study.path(paths.METRICS, cell) for cell in study.cells.values()
+                    ancient(study.path(paths.METRICS, cell))
+                    for cell in study.cells.values()
                 ]
             ),
             histories=lambda wildcards, study=_study: or_stop(
                 lambda: [
-                    study.path(paths.HISTORY, cell) for cell in study.cells.values()
+                    ancient(study.path(paths.HISTORY, cell))
+                    for cell in study.cells.values()
                 ]
             ),
             data=[
-                _study.path(paths.DATA, dataset=dataset)
+                ancient(_study.path(paths.DATA, dataset=dataset))
                 for dataset in _study.spec["datasets"]
             ],
             scores=lambda wildcards, study=_study: or_stop(
-                lambda: plan.exposed_scores(study)
+                lambda: list(map(ancient, plan.exposed_scores(study)))
             ),
             compared=lambda wildcards, study=_study: or_stop(
-                lambda: plan.compared_signals(study)
+                lambda: list(map(ancient, plan.compared_signals(study)))
             ),
             own=lambda wildcards, study=_study: given_by_user(study, plan.report_files),
         output:
