@@ -272,6 +272,8 @@ rule temper:
         paths.MODEL + "/{group}/tempered.npz",
     log:
         paths.log("temper", "{dataset}/{model}/{group}"),
+    wildcard_constraints:
+        group="([^/]+/)?(shadow|reference)",
     resources:
         mem_mb=memory_of("temper"),
         runtime=minutes_of("temper"),
@@ -316,7 +318,7 @@ def test_an_addition_is_one_file_of_code(what, tmp_path):
 
 def test_a_step_is_an_entry_a_module_and_a_rule(unrun):
     unrun.append("src/dp_leakage/study/steps/attack.py", ENTRY)
-    unrun.append("workflow/rules/attack.smk", RULE)
+    unrun.append("workflow/rules/auxiliary.smk", RULE)
     (unrun.folder / "src/dp_leakage/steps/temper.py").write_text(MODULE)
     planned = unrun.planned("quickstart")
     assert planned["temper"] == planned["query"] / 2 > 0  # each query of signals has another of class scores beside it

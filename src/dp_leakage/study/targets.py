@@ -121,7 +121,8 @@ def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Ma
         if len(parts) > 1 and parts[0] == paths.ROOT:
             study = _study_of(target, parts[1], studies)
             if len(parts) > 5:  # a file of a cell
-                _refusing(target, lambda: check_names(study, *parts[2:5], attack=_attack(parts)))
+                cell = dict(zip(("dataset", "model", "defense"), parts[2:5], strict=True))
+                _refusing(target, lambda: check_names(study, **cell, attack=_attack(parts)))
             raise UserError(
                 f"target {target!r} is not a file that the workflow makes; `snakemake -n STUDY` lists those"
             )
