@@ -18,8 +18,8 @@ from types import SimpleNamespace
 from typing import Any
 
 STEPS = (
-    "attack", "attack_models", "figure", "fit_attack", "judge", "measure", "measure_attack", "measure_training", "prepare",
-    "project", "query", "report",
+    "attack", "attack_models", "figure", "fit_attack", "judge", "measure", "measure_attack", "measure_training",
+    "prepare", "project", "query", "report",
 )  # fmt: skip
 LOADED = [  # what `snakemake`, the Snakefile and the steps import
     *("snakemake.cli", "snakemake.workflow", "snakemake.dag", "snakemake.scheduling.greedy", "snakemake.report"),

@@ -369,7 +369,7 @@ def test_a_step_that_fails_leaves_what_the_others_make_and_is_named(judged, monk
     monkeypatch.setattr(attack, "main", failing)
     for file in files:
         file.unlink()
-    with pytest.raises(UserError, match="^yeom cannot be computed$"):
+    with pytest.raises(UserError, match=r"^yeom cannot be computed$"):
         judge.main(settings, device="cpu")
     # What reads its scores is not made either.
     missing = {Path(TARGET) / folder / "yeom.parquet" for folder in ("attack", "measured")}

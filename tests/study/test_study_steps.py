@@ -21,8 +21,8 @@ REPO = Path(__file__).parents[2]
 CELL = {"dataset": "digits", "model": "mlp", "defense": "none"}
 # Steps that run in the jobs of others, and jobs of several steps.
 OF_JUDGE = {
-    "attack", "attack_models", "measure_attack", "measure_audit", "measure_coins", "measure_groups", "measure_structure",
-    "measure_training",
+    "attack", "attack_models", "measure_attack", "measure_audit", "measure_coins", "measure_groups",
+    "measure_structure", "measure_training",
 }  # fmt: skip
 ALSO = {"reconstruct": ["attack_models", "measure_attack"], "audit": ["audit", "measure_audit"]}
 OF_ATTACK = {paths.ROWS: paths.ATTACKED}
@@ -83,12 +83,8 @@ def test_every_rule_makes_what_its_entry_says_and_asks_the_entry_for_the_rest():
 
 def test_the_jobs_of_a_cell_make_each_of_its_files_once(study):
     for cell in study.cells.values():
-        made = [
-            path
-            for rule in ("judge", "measure")
-            if rule == "judge" or not joins(cell)
-            for path in written(study, rule, cell.names)
-        ]
+        rules = ["judge"] if joins(cell) else ["judge", "measure"]
+        made = [path for rule in rules for path in written(study, rule, cell.names)]
         assert len(set(made)) == len(made)
         assert {study.path(paths.METRICS, cell), study.path(paths.CURVE, cell)} <= set(made) <= set(everything(study))
 
