@@ -31,11 +31,8 @@ EVERY_STEP = {
 # Studies with a tuned rate have jobs of the first; `overview` has none.
 OF_OTHERS = {"tune", "overview"}
 # Steps that run in the jobs of `judge`.
-OF_JUDGE = {path.stem for path in (REPO / "src/dp_leakage/steps").glob("measure*.py")} | {
-    "attack",
-    "attack_models",
-    "audit",
-}
+MEASURES = {path.stem for path in (REPO / "src" / "dp_leakage" / "steps").glob("measure*.py")}
+OF_JUDGE = {"attack", "attack_models", "audit", *MEASURES}
 # A rule beside the workflow's own, whose job works for about two seconds and holds 300 MB.
 WORK = """
 

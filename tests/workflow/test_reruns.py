@@ -122,6 +122,29 @@ def test_a_new_attack_asks_no_model_again(workflow):
     assert [path.stat().st_ino for path in kept] == before
 
 
+def test_an_attack_that_fails_leaves_what_the_others_find(workflow):
+    cell = workflow.results / "digits" / "mlp" / "none"
+    before = workflow.hashes()
+    for path in [cell / "signals.npz", cell / "metrics.parquet", *cell.glob("attack/*"), *cell.glob("measured/*")]:
+        path.unlink()
+    yeom = "src/dp_leakage/attacks/membership/yeom.py"
+    text = (workflow.folder / yeom).read_text()
+    workflow.append(yeom, "\n\ndef score(*_):\n    raise ZeroDivisionError\n")
+    target = str((cell / "metrics.parquet").relative_to(workflow.folder))
+    said = workflow.snakemake(target, "--cores", "1", check=False)
+    assert "Error in rule judge_quickstart" in said
+    assert "Cannot restore" not in said
+    assert (cell / "attack" / "shokri.parquet").exists()
+    assert (cell / "measured" / "training.parquet").exists()
+    assert not (cell / "attack" / "yeom.parquet").exists()
+    assert not (cell / "metrics.parquet").exists()
+    kept = (cell / "attack" / "shokri.parquet").stat().st_ino
+    (workflow.folder / yeom).write_text(text)
+    workflow.run()
+    assert workflow.hashes() == before
+    assert (cell / "attack" / "shokri.parquet").stat().st_ino == kept
+
+
 def test_of_a_cell_whose_files_are_made_again_and_come_out_equal_nothing_follows(workflow):
     (workflow.results / "digits" / "mlp" / "none" / "signals.npz").unlink()
     assert workflow.planned("quickstart") == Counter(judge_quickstart=1, quickstart=1)

@@ -24,9 +24,9 @@ def main(settings: Json, **options: object) -> None:
         options: of config.yaml, for the steps that take them.
 
     Raises:
-        UserError: with the sentences of all steps that failed.
+        UserError: with the sentences of all steps that failed. Any other exception of a step is raised as it is.
     """
-    failed: list[UserError] = []
+    failed: list[Exception] = []
     missing: set[str] = set()
     for call in settings["calls"]:
         writes = [*call["writes"].values()]
@@ -38,9 +38,12 @@ def main(settings: Json, **options: object) -> None:
             try:
                 _run(call, options)
                 continue
-            except UserError as error:
+            except Exception as error:  # raised below, once the other steps have run
                 failed.append(error)
         missing.update(writes)
+    for error in failed:
+        if not isinstance(error, UserError):
+            raise error
     if failed:
         raise UserError("\n".join(map(str, failed)))
 
