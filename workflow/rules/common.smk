@@ -232,12 +232,8 @@ ENTRIES = STEPS | JOBS
 
 
 def inputs_of(step):
-    """Its inputs by option; those of a job of several steps as a list, `ancient`, as all are in its settings."""
-    if step in JOBS:
-        return of_job(
-            lambda study, job: list(map(ancient, JOBS[step].reads(study, job)["files"]))
-        )
-    return of_job(STEPS[step].reads)
+    """Its inputs by option."""
+    return of_job(ENTRIES[step].reads)
 
 
 def input_of(step, option):
@@ -304,7 +300,7 @@ GPUS = int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu
 
 
 def figure_outputs(study, figure):
-    """A figure's files; the picture is in `snakemake --report` too."""
+    """A figure's files, which a job keeps where they are current; the picture is in `snakemake --report` too."""
     files = paths.figure_files(study, figure)
     picture = report(
         files["png"],
@@ -312,7 +308,8 @@ def figure_outputs(study, figure):
         category=as_label(study.spec["title"]),
         labels={"figure": as_label(plan.title_of(study, figure))},
     )
-    return files | {"png": picture}
+    kept = {form: update(path) for form, path in files.items()}
+    return kept | {"png": update(picture)}
 
 
 def asked_by(study):

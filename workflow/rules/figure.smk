@@ -37,9 +37,8 @@ for _study in STUDIES.values():
             name:
                 f"{_study.target}_{_figure}"
             input:
-                # Their identities are in the settings: what is made again and comes out equal is not drawn again.
                 metrics=lambda wildcards, study=_study, figure=_figure: or_stop(
-                    lambda: list(map(ancient, plan.figure_inputs(study, figure)))
+                    lambda: plan.figure_inputs(study, figure)
                 ),
                 published=[local(str(path)) for path in plan.published_file(_study)],
             output:
@@ -78,25 +77,23 @@ for _study in STUDIES.values():
             ],
             metrics=lambda wildcards, study=_study: or_stop(
                 lambda: [
-                    ancient(study.path(paths.METRICS, cell))
-                    for cell in study.cells.values()
+                    study.path(paths.METRICS, cell) for cell in study.cells.values()
                 ]
             ),
             histories=lambda wildcards, study=_study: or_stop(
                 lambda: [
-                    ancient(study.path(paths.HISTORY, cell))
-                    for cell in study.cells.values()
+                    study.path(paths.HISTORY, cell) for cell in study.cells.values()
                 ]
             ),
             data=[
-                ancient(_study.path(paths.DATA, dataset=dataset))
+                _study.path(paths.DATA, dataset=dataset)
                 for dataset in _study.spec["datasets"]
             ],
             scores=lambda wildcards, study=_study: or_stop(
-                lambda: list(map(ancient, plan.exposed_scores(study)))
+                lambda: plan.exposed_scores(study)
             ),
             compared=lambda wildcards, study=_study: or_stop(
-                lambda: list(map(ancient, plan.compared_signals(study)))
+                lambda: plan.compared_signals(study)
             ),
             own=lambda wildcards, study=_study: given_by_user(study, plan.report_files),
         output:

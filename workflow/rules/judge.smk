@@ -1,8 +1,7 @@
 """Each cell is judged by one job once it is trained: it asks the models, attacks, measures and joins.
 
 A job keeps what is there and current (`update`), so that a new attack or an edited setting makes only its own files.
-Inputs are `ancient`, since the identity of each is in the settings: one that is made again and comes out equal reruns
-nothing. What takes long and few figures draw is in jobs of its own: `reconstruct` and `audit`. Where a cell has one of
+What takes long and few figures draw is in jobs of its own: `reconstruct` and `audit`. Where a cell has one of
 these, `measure` joins its parts.
 """
 
@@ -16,7 +15,7 @@ for _study in STUDIES.values():
             name:
                 _name
             input:
-                inputs_of("judge"),
+                unpack(inputs_of("judge")),
             output:
                 [update(f"{paths.CELL}/{_file}") for _file in _files],
             log:
@@ -43,7 +42,7 @@ for _study in STUDIES.values():
 rule reconstruct:
     """One attack that rebuilds records from the target models of one cell, its pictures, and what it reaches."""
     input:
-        inputs_of("reconstruct"),
+        unpack(inputs_of("reconstruct")),
     output:
         update(paths.SCORES),
         update(paths.IMAGES),
@@ -72,7 +71,7 @@ rule reconstruct:
 rule audit:
     """Models of a cell that are trained with canaries, the canaries' scores, and the lower bounds on ε they prove."""
     input:
-        inputs_of("audit"),
+        unpack(inputs_of("audit")),
     output:
         update(paths.AUDIT),
         update(paths.BOUNDS),
@@ -96,7 +95,7 @@ rule audit:
 rule measure:
     """All metrics of a cell with their intervals, where some are of jobs of their own."""
     input:
-        inputs_of("measure"),
+        unpack(inputs_of("measure")),
     output:
         update(paths.METRICS),
     log:
