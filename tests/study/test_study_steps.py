@@ -13,7 +13,7 @@ from dp_leakage.study import paths, steps
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.paths import fitted, group_of
 from dp_leakage.study.plan import everything, figure_settings, published_file, target_descriptions
-from dp_leakage.study.steps import JOBS, STEPS
+from dp_leakage.study.steps import ENTRIES, STEPS
 from dp_leakage.study.steps.attack import answered
 from dp_leakage.study.steps.judge import joins, written
 
@@ -60,7 +60,7 @@ def test_a_job_holds_the_models_of_its_cell_or_of_its_role(study):
 def test_every_step_asks_for_memory_and_time(study):
     job = CELL | {"attack": "shokri", "part": "shokri", "group": "none", "answers": "signals"}
     (of_learned,) = load(projected(features="learned", learned_on=LEARNED_ON)).values()
-    for name, step in (STEPS | JOBS).items():
+    for name, step in ENTRIES.items():
         asked = job | {"role": "shadow"} if name == "train_auxiliary" else job
         study = of_learned if name == "learn_features" else study
         assert step.memory(study, asked) >= 1000

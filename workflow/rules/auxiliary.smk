@@ -15,6 +15,8 @@ rule query:
         group="([^/]+/)?(shadow|reference)",
     group:
         in_group(query_group)
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("query"),
@@ -41,6 +43,8 @@ rule fit_attack:
         paths.benchmark("fit_attack", "{dataset}.{model}.{role}.{attack}")
     group:
         "auxiliary"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("fit_attack"),

@@ -26,6 +26,8 @@ for _study in STUDIES.values():
                 study=_cells,
             group:
                 "cell"
+            conda:
+                JOBS
             threads: 1
             resources:
                 mem_mb=memory_of("judge"),
@@ -55,6 +57,8 @@ rule reconstruct:
         attack="|".join(filter(apart, ATTACKS)),
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("reconstruct"),
@@ -79,6 +83,8 @@ rule audit:
         paths.log("audit"),
     benchmark:
         paths.benchmark("audit")
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("audit"),
@@ -106,6 +112,8 @@ rule measure:
         study=joined_apart(STUDIES.values()),
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("measure"),

@@ -10,9 +10,8 @@ from dp_leakage.common.paths import is_there
 from dp_leakage.study import Study, paths
 from dp_leakage.study.cells import attacks_in, auxiliary_defense
 from dp_leakage.study.protocol import auxiliary_spec
-from dp_leakage.study.steps import JOBS, STEPS, group_of
+from dp_leakage.study.steps import ENTRIES, group_of
 
-ENTRIES = STEPS | JOBS
 DEFAULT = "quickstart"  # what a bare `snakemake` runs
 
 

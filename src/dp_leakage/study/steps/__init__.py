@@ -21,8 +21,10 @@ from dp_leakage.study.steps.train import (
     tune_settings,
 )
 
+ENTRIES = STEPS | JOBS  # by the names of the rules
+
 __all__ = [
-    "AUXILIARY", "JOBS", "STEPS", "TIMING", "attack_inputs", "attack_settings", "auxiliary_settings", "cell_of",
+    "AUXILIARY", "ENTRIES", "STEPS", "TIMING", "attack_inputs", "attack_settings", "auxiliary_settings", "cell_of",
     "data_identity", "delta_of", "features_of", "group_of", "joined_apart", "made", "measure_settings", "models_of",
     "prepare_settings", "project_settings", "query_group", "settings_of", "shapes",
     "train_settings", "training_group", "tune_settings",
