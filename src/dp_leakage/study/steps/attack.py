@@ -1,4 +1,4 @@
-"""The steps that ask models and attack by what they answer (``attack.smk``)."""
+"""The steps that ask models and attack by what they answer (``auxiliary.smk``, ``judge.smk``)."""
 
 from math import prod
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The steps that measure a cell (``attack.smk``), and the audit, which trains models of its own."""
+"""The steps that measure a cell (``judge.smk``), and the audit, which trains models of its own."""
 
 from pathlib import Path
 
