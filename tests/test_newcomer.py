@@ -244,7 +244,7 @@ def _tempered(study, job):
 STEPS["temper"] = Step(
     {SIGNALS: paths.MODEL + "/{group}/tempered.npz"},
     _tempered,
-    reads=lambda study, job: {"signals": path_of("query", SIGNALS, **{**job, "study": study.name})},
+    reads=lambda study, job: {"asked": path_of("query", SIGNALS, **{**job, "study": study.name})},
 )
 ANSWERED_BY[SIGNALS] = "temper"
 """
@@ -255,13 +255,13 @@ from dp_leakage.provenance.files import read_arrays, write_arrays
 from dp_leakage.steps import provenance, run
 
 
-def main(settings, signals, tempered):
-    arrays, _ = read_arrays(signals, settings["signals"])
-    write_arrays(tempered, arrays | {"margin": arrays["margin"] / settings["temperature"]}, provenance(settings))
+def main(settings, asked, signals):
+    arrays, _ = read_arrays(asked, settings["signals"])
+    write_arrays(signals, arrays | {"margin": arrays["margin"] / settings["temperature"]}, provenance(settings))
 
 
 if __name__ == "__main__":
-    run(main, "signals", "tempered")
+    run(main, "asked", "signals")
 """
 RULE = """
 
@@ -280,8 +280,8 @@ rule temper:
     params:
         settings=settings_of("temper"),
     shell:
-        "python -m dp_leakage.steps.temper --settings {params.settings:q} --signals {input.signals:q}"
-        " --tempered {output:q} 2> {log:q}"
+        "python -m dp_leakage.steps.temper --settings {params.settings:q} --asked {input.asked:q}"
+        " --signals {output:q} 2> {log:q}"
 """
 REFUSED = """
 import sys
