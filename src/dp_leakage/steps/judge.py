@@ -41,9 +41,9 @@ def main(settings: Json, **options: object) -> None:
             except Exception as error:  # raised below, once the other steps have run
                 failed.append(error)
         missing.update(writes)
-    for error in failed:
-        if not isinstance(error, UserError):
-            raise error
+    for one in failed:
+        if not isinstance(one, UserError):
+            raise one
     if failed:
         raise UserError("\n".join(map(str, failed)))
 
