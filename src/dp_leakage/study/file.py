@@ -17,9 +17,9 @@ from dp_leakage.data import is_at_hand
 from dp_leakage.figures import enter
 from dp_leakage.study import Study
 from dp_leakage.study.checks import check_reach, check_study
-from dp_leakage.study.plan import figure_cells
 from dp_leakage.study.protocol import source_of
 from dp_leakage.study.schema import composed
+from dp_leakage.study.steps.parts import figure_cells
 
 STUDY_FILE = "study.yaml"  # the file of a study that has a folder
 STAND_IN = "stand_in"  # a data set's key: the source in place of one whose file is not there
