@@ -15,11 +15,13 @@ from dp_leakage.papers.prints import (
     INSIDE,
     NOT_KNOWN,
     NOT_RUN,
+    OF_MADE_UP,
     OUTSIDE,
     SMALLER,
     measured_at_scale,
     outcomes,
 )
+from dp_leakage.table.origin import MADE_UP
 
 REPO = Path(__file__).parents[1]
 RESULTS = REPO / "docs" / "results"
@@ -103,6 +105,14 @@ def test_a_smaller_run_is_not_compared() -> None:
     rows = outcomes(prints(printed_loss(0.90)), measured_at_scale({"table7.csv": small}), [])
     assert rows["outcome"].tolist() == [NOT_RUN]
     assert rows["measured"].isna().all()
+
+
+def test_what_made_up_data_give_stands_beside_the_print_and_is_not_compared() -> None:
+    made_up = figure({**LOSS, "inside": float("nan"), "data_source": f"purchase_like ({MADE_UP})"})
+    (row,) = outcomes(prints(printed_loss(0.90)), measured_at_scale({"table7.csv": made_up}), []).to_dict("records")
+    assert (row["outcome"], row["measured"], row["apart"]) == (OF_MADE_UP, 0.90, MADE_UP)
+    assert pd.isna([row["inside"], row["near"], row["wide"]]).all()
+    assert OF_MADE_UP not in COMPARED
 
 
 def test_of_two_readings_that_of_the_authors_code_counts() -> None:

@@ -20,7 +20,7 @@ from dp_leakage.metrics.people import ASKED, RIGHT
 from dp_leakage.provenance.files import write_arrays, write_table, write_tensors
 from dp_leakage.share import main, share
 from dp_leakage.study.protocol import seed_of
-from dp_leakage.table.reduced import reduced_words
+from dp_leakage.table.origin import beware
 
 SEED = 8412345976123
 SECRET = "5eed5eed5eed5eed"
@@ -217,7 +217,7 @@ def test_the_readme_says_which_models_are_there_what_they_spent_and_which_are_no
 
 
 def test_the_readme_of_a_reduced_run_says_that_it_is_one_and_what_it_saw(results, tmp_path):
-    words = reduced_words("smoke", {"cifar100": "digits"})
+    words = beware("smoke", {"cifar100": "digits"})
     assert "digits" in words
     for folder, said in (("smoke", words), ("whole", "")):
         write_claims(results, reduced=said)

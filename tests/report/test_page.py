@@ -34,7 +34,7 @@ from dp_leakage.report.tables import (
     settings,
 )
 from dp_leakage.table import palette
-from dp_leakage.table.reduced import reduced_words
+from dp_leakage.table.origin import beware
 
 
 def broken_claims(metrics: pd.DataFrame) -> list[str]:
@@ -271,7 +271,7 @@ def test_a_study_without_privacy_recommends_no_budget(context: ReportContext, pa
 
 
 def test_a_reduced_run_says_that_it_is_one(context: ReportContext, page: Page) -> None:
-    words = reduced_words("smoke", {"digits": "digits", "cifar100": "digits"})
+    words = beware("smoke", {"digits": "digits", "cifar100": "digits"})
     assert words in Page(render(replace(context, reduced=words))).text
     assert "Reduced run" not in page.text
 

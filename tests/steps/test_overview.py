@@ -9,14 +9,14 @@ from pathlib import Path
 from dp_leakage.provenance.files import UNSEALED, write_json, write_page
 from dp_leakage.report import Claim, as_json
 from dp_leakage.steps.overview import write_overview
-from dp_leakage.table.reduced import reduced_words
+from dp_leakage.table.origin import beware
 
 
 def study(folder: Path, name: str, words: str, seconds: int) -> Path:
     own = folder / name
     own.mkdir()
     claim = Claim("digits.answer", "answer", "digits", words, verdict="both", screen=1)
-    reduced = reduced_words(name.partition("-")[2] or "paper", {"digits": "digits"})
+    reduced = beware(name.partition("-")[2] or "paper", {"digits": "digits"})
     write_json(own / "claims.json", as_json(name, f"Title of {name}", reduced, [claim]))
     write_page(own / "report.html", f"<!DOCTYPE html>{UNSEALED}<p>{words}")
     os.utime(own / "report.html", (seconds, seconds))

@@ -7,6 +7,7 @@ they were made from, and holds the digests of the others.
 import re
 import struct
 import zlib
+from collections.abc import Mapping
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -136,6 +137,15 @@ def _check_identity(path: Path, found: dict[str, str], identity: str | None) -> 
     if found.get("identity") != identity:
         words = f"(identity {found.get('identity')}; expected {identity})"
         raise UserError(f"{path} was made by other settings or other code {words}: {REBUILD}")
+
+
+def is_current(files: Mapping[str, Path], identity: str) -> bool:
+    """Whether a figure's files, form → path, lie whole there and are of this identity, so that it need not be made."""
+    try:
+        (read_tables if "html" in files else read_figure)(**files, identity=identity)
+    except UserError:
+        return False
+    return True
 
 
 def further_notes(png: bytes) -> str:

@@ -30,7 +30,7 @@ from dp_leakage.report.elsewhere import Elsewhere, Others
 from dp_leakage.report.exposed import MostExposed, described, most_exposed
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import read_metrics
-from dp_leakage.table.reduced import reduced_words
+from dp_leakage.table.origin import beware
 
 CEILING = 20  # of the ε of models that `share` copies unasked: e²⁰ is the odds at which a guess is as good as certain
 Cell: TypeAlias = tuple[str, str, str, str]
@@ -77,7 +77,7 @@ def main(
         seed=spec["seed"],
         question=spec.get("question", ""),
         paper=spec.get("paper", ""),
-        reduced=reduced_words(settings["scale"], settings["sources"]),
+        reduced=beware(settings["scale"], settings["sources"], settings["made_up"]),
         choices=tuple(spec.get("choices", ())),
         versions=of_page_and_trainings(versions(), trained_by),
         aware=settings["aware"],

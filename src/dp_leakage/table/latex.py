@@ -24,6 +24,7 @@ GREEK = {
     "Σ": r"$\Sigma$",
 }
 RAISED = {letter: f"$^{plain}$" for letter, plain in zip("⁻⁰⁴⁵⁶⁷⁸⁹", "-0456789", strict=True)}
+LOWERED = {letter: f"$_{plain}$" for letter, plain in zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)}
 SIGNS = {
     "−": "$-$",
     "≤": r"$\leq$",
@@ -50,7 +51,7 @@ SIGNS = {
     "^": r"\textasciicircum{}",
 }
 ESCAPED = {letter: f"\\{letter}" for letter in "&%$#_{}"}
-LETTERS = str.maketrans(GREEK | RAISED | SIGNS | ESCAPED)
+LETTERS = str.maketrans(GREEK | RAISED | LOWERED | SIGNS | ESCAPED)
 
 
 def to_latex(shown: Tables, banner: str = "") -> str:
