@@ -20,6 +20,15 @@ from dp_leakage.table.origin import beware, with_origin
 from dp_leakage.table.published import read_published, without
 
 REPO = Path(__file__).parents[2]
+TABLES = """
+from dp_leakage.table.tables import Table, Tables
+
+FIGURE = {"caption": "Losses.", "needs": "training", "table": True}
+
+
+def draw(metrics, settings, published):
+    return Tables([Table("", ["loss"], [["0.5"]])], title=settings["title"]), metrics[["dataset", "loss"]]
+"""
 PLUGIN = """
 from matplotlib.figure import Figure
 
@@ -117,14 +126,40 @@ def test_the_step_marks_the_figure_of_a_kind_that_knows_nothing_of_scales(tmp_pa
         "cells": [[["cifar100", "mlp", "none"], [["curve", "0" * 16]]]],
         "needs": "training",
         "module": str(tmp_path / "plain.py"),
+        "table": False,
         "settings": {"title": "CIFAR-100"},
     }
     found = {}
     for scale, source in (("smoke", "digits"), ("paper", "cifar100")):
         made = settings | {"scale": scale, "sources": {"cifar100": source}, "made_up": []}
         files = [tmp_path / f"{scale}.{form}" for form in ("pdf", "png", "csv")]
-        figure.main(made, [tmp_path / "curve.parquet"], None, *files)
+        figure.main(made, [tmp_path / "curve.parquet"], None, files)
         found[scale] = pixels(files[1].read_bytes()).shape, files[2].read_text()
     assert found["paper"][1] == "dataset,loss\ncifar100,0.5\n"
     assert found["smoke"][1] == "dataset,loss,scale,data_source\ncifar100,0.5,smoke,digits\n"
     assert found["smoke"][0][0] > found["paper"][0][0]
+
+
+def test_the_step_marks_tables_too_and_keeps_those_that_are_current(tmp_path: Path) -> None:
+    (tmp_path / "plain_tables.py").write_text(TABLES)
+    write_table(tmp_path / "curve.parquet", {"repeat": [0], "epoch": [1], "loss": [0.5]}, {"identity": "0" * 16})
+    made = {
+        "columns": ["dataset", "model", "defense"],
+        "cells": [[["cifar100", "mlp", "none"], [["curve", "0" * 16]]]],
+        "needs": "training",
+        "module": str(tmp_path / "plain_tables.py"),
+        "table": True,
+        "settings": {"title": "CIFAR-100"},
+        "scale": "smoke",
+        "sources": {"cifar100": "digits"},
+        "made_up": [],
+    }
+    html, tex, csv = files = [tmp_path / f"t.{form}" for form in ("html", "tex", "csv")]
+    figure.main(made, [tmp_path / "curve.parquet"], None, files)
+    banner = beware("smoke", {"cifar100": "digits"})
+    assert banner in html.read_text()
+    assert banner in tex.read_text()
+    assert csv.read_text() == "dataset,loss,scale,data_source\ncifar100,0.5,smoke,digits\n"
+    before = [path.stat().st_ino for path in files]
+    figure.main(made, [tmp_path / "curve.parquet"], None, files)
+    assert [path.stat().st_ino for path in files] == before

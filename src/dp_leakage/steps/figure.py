@@ -23,8 +23,8 @@ def main(settings: Json, metrics: list[Path], published: Path | None, figure: li
 
     If these are there and of the same settings, they are kept: parts that were made again have come out equal.
     """
-    files, made_from = {path.suffix[1:]: path for path in figure}, identity(settings)
-    if is_current(files, made_from):
+    to, made_from = {path.suffix[1:]: path for path in figure}, identity(settings)
+    if is_current(to, made_from):
         log.info("kept: %s", figure[0])
         return
     names, needs, files = settings["columns"], settings["needs"], iter(metrics)
@@ -43,10 +43,10 @@ def main(settings: Json, metrics: list[Path], published: Path | None, figure: li
     seen = settings["scale"], settings["sources"], settings["made_up"]
     numbers, banner = with_origin(drawn, *seen), beware(*seen)
     if isinstance(made, Tables):
-        write_tables(made, numbers, **files, identity=made_from, banner=banner)
+        write_tables(made, numbers, **to, identity=made_from, banner=banner)
     else:
         shows = RECORDS if needs == "images" else NUMBERS
-        write_figure(made, numbers, **files, identity=made_from, shows=shows, banner=banner)
+        write_figure(made, numbers, **to, identity=made_from, shows=shows, banner=banner)
 
 
 def _rows(path: Path, name: str, made: str, needs: str) -> pd.DataFrame:
