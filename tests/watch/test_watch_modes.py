@@ -187,9 +187,14 @@ MODES = {
 }
 
 
+TWO_EPOCHS = ("noise and clip schedulers", "make_private again in each epoch", "checkpoint resumed")
+
+
 @pytest.mark.parametrize("name", MODES)
 def test_a_correct_script_holds_and_its_weights_are_the_same(name, tmp_path):
     script, edits, arguments, found = MODES[name]
+    if script == "image" and name not in TWO_EPOCHS:
+        arguments = [*arguments, "--epochs", 1]
     path = edited(tmp_path, script, edits)
     plain, other = str(tmp_path / "plain.pt"), str(tmp_path / "watched.pt")
     unwatched(path, [*arguments, "--save", plain])
@@ -205,24 +210,6 @@ def test_a_correct_script_holds_and_its_weights_are_the_same(name, tmp_path):
     (budget,) = seen.budgets
     assert budget.epsilon["zero_out"] <= budget.accounted * 1.01 + 0.02
     assert budget.proven.advantage < 0.6
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_correct_scripts_raise_no_alarm(seed, tmp_path):
-    """Each of some dozen tests has a false-alarm rate of 1e-6."""
-    name = ("image", "ghost", "text", "lora")[seed % 4]
-    seen, _ = watched(tmp_path, name, (), ["--seed", 100 + seed])
-    assert seen.verdict == "holds", seen.findings
-
-
-@pytest.mark.slow
-def test_correct_scripts_raise_no_alarm_in_two_hundred_trainings(tmp_path):
-    verdicts = []
-    for seed in range(200):
-        name = ("image", "ghost", "text", "lora")[seed % 4]
-        seen, _ = watched(tmp_path, name, (), ["--seed", 1000 + seed, "--epochs", 2])
-        verdicts.append((name, seed, seen.verdict))
-    assert [entry for entry in verdicts if entry[2] != "holds"] == []
 
 
 def test_two_engines_on_one_data_set_are_composed(tmp_path):
