@@ -21,13 +21,15 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from dp_leakage.common.shown import CLEAR
-from dp_leakage.jobs.progress import Progress, due
+from snakemake_logger_plugin_dp_leakage.progress import Progress, due
 
 # What Snakemake says of every run, and no reader needs.
 NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ", "Singularity containers: ", "Select jobs")
 # What it says beside its jobs that a reader needs: the run is ending early, or a job is tried again.
 STOPS = "Terminating"  # on Ctrl-C
 NEWS = (STOPS, "Shutting down", "Will exit", "Trying to restart")
+# What it says of each file that a failed job makes anew, or keeps.
+KEPT = ("Cannot restore ", "Restored previous version of ")
 # With which it ends a run that was stopped, too.
 FAILED_RUN = "WorkflowError:\nAt least one job did not complete successfully."
 
@@ -98,7 +100,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
         if record.levelno >= WARNING:
             if self.stopped and (get_event(record) == LogEvent.JOB_ERROR or record.getMessage().startswith(FAILED_RUN)):
                 return False
-            return not record.getMessage().startswith(FAILED_COMMAND)
+            return not record.getMessage().startswith((FAILED_COMMAND, *KEPT))
         if get_event(record) is not None or self.over.is_set():
             return False
         return record.getMessage().startswith(NEWS) if self.progress else not record.getMessage().startswith(NOISE)

@@ -1,7 +1,5 @@
 """The checked studies, and the functions by which rules ask them."""
 
-import gc
-import inspect
 import os
 import sys
 from pathlib import Path
@@ -11,39 +9,43 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
 from dp_leakage import plugins
-from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.paths import is_plain, user_path
 from dp_leakage.common.places import link_code
 from dp_leakage.jobs import CODE, PLANNED, RUN
-from dp_leakage.jobs.dry import spare
 from dp_leakage.jobs.remote import take_over
 from dp_leakage.jobs.start import start
 from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
+from dp_leakage.common.run_config import CONFIG, read_config
 from dp_leakage.common.shown import as_label, as_rst
 from dp_leakage.provenance.notes import lost
 from dp_leakage.study import CLASS_SCORES, SIGNALS, paths, plan
 from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
-from dp_leakage.study.steps import STEPS, attacks_that, query_group, training_group
+from dp_leakage.study.steps import (
+    ENTRIES,
+    STEPS,
+    joined_apart,
+    query_group,
+    shapes,
+    training_group,
+)
+from dp_leakage.study.steps.judge import apart
 from dp_leakage.study.targets import (
     DEFAULT,
     asked,
     asks_for,
     check_targets,
-    is_dry,
     needed,
 )
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
 from dp_leakage.common.user_code import FOLDERS
 from dp_leakage.common.yaml_files import read_yaml
 
-# Planning makes millions of objects that stay to its end: looking for garbage among them took a fifth of its time. Jobs
-# begin with it on again (onstart).
-gc.disable()
 # Another Snakefile uses this one, with a config and targets of its own.
 IN_MODULE = not workflow.modifier.is_main_snakefile()
 # What runs a job: `python` beside the interpreter that runs Snakemake; that of an environment under --sdm conda, and that
@@ -148,7 +150,8 @@ def _studies():
     config.clear()
     # A module's config is what the other Snakefile gives it, over what is written here.
     update_config(
-        config, read_yaml((REPOSITORY if IN_MODULE else Path()) / "config.yaml")
+        config,
+        read_yaml(REPOSITORY / CONFIG) if IN_MODULE else read_config(REPOSITORY),
     )
     update_config(config, given)
     schemas = {
@@ -205,33 +208,23 @@ wildcard_constraints:
     model="[a-z][a-z0-9_]*",
     defense="(?!(?:shadow|reference)/)[^/]+",
     attack="|".join(ATTACKS),
-    # Membership attacks that are measured together.
-    part=f"{STRONGEST}(=[a-z0-9_+]+)?",
     role="shadow|reference",
     # A group of models that are asked together: a cell's targets, or auxiliary models, shared or of one defense.
     group="[^/]+(/(shadow|reference))?",
     answers=f"{SIGNALS}|{CLASS_SCORES}",
 
 
-def of_wildcards(answer):
-    """The function itself. Snakemake asks for its signature at each of several calls a job, and finds it ready here."""
-    answer.__signature__ = inspect.signature(answer)
-    return answer
-
-
 def of_job(asked):
     """A function of wildcards: what `asked(study, job)` says, where a job is its wildcards by name."""
-    return of_wildcards(
-        lambda wildcards: or_stop(
-            lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()))
-        )
+    return lambda wildcards: or_stop(
+        lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()))
     )
 
 
-# What a rule asks its entry in `STEPS`, by the step's name.
+# What a rule asks its entry, by the name of its step or of its job of several steps.
 def inputs_of(step):
     """Its inputs by option."""
-    return of_job(STEPS[step].reads)
+    return of_job(ENTRIES[step].reads)
 
 
 def input_of(step, option):
@@ -241,19 +234,19 @@ def input_of(step, option):
 
 def settings_of(step):
     """Its settings, as JSON (Snakemake compares params by value)."""
-    return of_job(lambda study, job: canonical(STEPS[step].settings(study, job)))
+    return of_job(lambda study, job: canonical(ENTRIES[step].settings(study, job)))
 
 
 def memory_of(step):
     """The megabytes that an attempt asks for."""
-    asked = of_job(STEPS[step].memory)
-    return of_wildcards(lambda wildcards, attempt: attempt * asked(wildcards))
+    asked = of_job(ENTRIES[step].memory)
+    return lambda wildcards, attempt: attempt * asked(wildcards)
 
 
 def minutes_of(step):
     """The minutes that an attempt asks for."""
-    asked = of_job(STEPS[step].minutes)
-    return of_wildcards(lambda wildcards, attempt: attempt * asked(wildcards))
+    asked = of_job(ENTRIES[step].minutes)
+    return lambda wildcards, attempt: attempt * asked(wildcards)
 
 
 def own_files(step):
@@ -277,9 +270,7 @@ def given_by_user(study, asked):
 
 def in_group(named):
     """A function of a job's group: the name that `named(job)` gives it."""
-    return of_wildcards(
-        lambda wildcards: or_stop(lambda: named(dict(wildcards.items())))
-    )
+    return lambda wildcards: or_stop(lambda: named(dict(wildcards.items())))
 
 
 def by_file(step, arguments):
@@ -298,7 +289,7 @@ GPUS = int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu
 
 
 def figure_outputs(study, figure):
-    """A figure's files; the picture is in `snakemake --report` too."""
+    """A figure's files, which a job keeps where they are current; the picture is in `snakemake --report` too."""
     files = paths.figure_files(study, figure)
     picture = report(
         files["png"],
@@ -306,7 +297,8 @@ def figure_outputs(study, figure):
         category=as_label(study.spec["title"]),
         labels={"figure": as_label(plan.title_of(study, figure))},
     )
-    return files | {"png": picture}
+    kept = {form: update(path) for form, path in files.items()}
+    return kept | {"png": update(picture)}
 
 
 def asked_by(study):
