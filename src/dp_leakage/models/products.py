@@ -21,9 +21,9 @@ ONEDNN_FROM = 1 << 13  # number of weights from which oneDNN is faster (measured
 # In numbers of float32, or records. On a CPU, kernels round alike for every model whose part of memory begins at a
 # multiple of this.
 CPU_MULTIPLE = 8
-# Numbers. On a CPU, kernels round a record alike wherever it lies in a pass if a row of its numbers has a multiple of so
-# many, and if there are two outputs (measured; 8 are too few). Other rows are filled up with zeros. In float64, strided
-# convolutions with one to three outputs round otherwise nevertheless.
+# Numbers. On a CPU, kernels round a record alike wherever it lies in a pass if a row of its numbers has a multiple of
+# so many, and if there are two outputs (measured; 8 are too few). Other rows are filled up with zeros. In float64,
+# strided convolutions with one to three outputs round otherwise nevertheless.
 ROW = 16
 # The most terms that one product adds up for each number: a longer sum is cut. `privacy.clipping` allows for the
 # rounding of so many, so fewer would let gradients be longer. But steps of convolutions take 8 % longer with 512 than

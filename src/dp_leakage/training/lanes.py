@@ -104,8 +104,8 @@ def cut(
     width. So a model's bytes do not depend on the lengths of the others' batches: a pass that only they need adds zeros
     to it. Nearly every batch fits into one.
 
-    A record that leaves a batch must not change how the gradients of the others round, since parameters may make much of
-    that (`privacy.clipping`). So the passes of private trainings have lengths with which kernels round alike.
+    A record that leaves a batch must not change how the gradients of the others round, since parameters may make much
+    of that (`privacy.clipping`). So the passes of private trainings have lengths with which kernels round alike.
     """
     most, ragged = pass_width(layers, shape, parameters.device), deviation > 0
     if mechanism is None and any(layer.foreign for layer in layers):
