@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.figures.origin import MADE_UP
 from dp_leakage.papers.__main__ import PAPERS, README, WITH_PRINTS, made, main
 from dp_leakage.papers.prints import (
     CALIBRATED,
@@ -15,6 +16,7 @@ from dp_leakage.papers.prints import (
     INSIDE,
     NOT_KNOWN,
     NOT_RUN,
+    OF_MADE_UP,
     OUTSIDE,
     SMALLER,
     measured_at_scale,
@@ -103,6 +105,14 @@ def test_a_smaller_run_is_not_compared() -> None:
     rows = outcomes(prints(printed_loss(0.90)), measured_at_scale({"table7.csv": small}), [])
     assert rows["outcome"].tolist() == [NOT_RUN]
     assert rows["measured"].isna().all()
+
+
+def test_what_made_up_data_give_stands_beside_the_print_and_is_not_compared() -> None:
+    made_up = figure({**LOSS, "inside": float("nan"), "data_source": f"purchase_like ({MADE_UP})"})
+    (row,) = outcomes(prints(printed_loss(0.90)), measured_at_scale({"table7.csv": made_up}), []).to_dict("records")
+    assert (row["outcome"], row["measured"], row["apart"]) == (OF_MADE_UP, 0.90, MADE_UP)
+    assert pd.isna([row["inside"], row["near"], row["wide"]]).all()
+    assert OF_MADE_UP not in COMPARED
 
 
 def test_of_two_readings_that_of_the_authors_code_counts() -> None:

@@ -13,10 +13,12 @@ from dp_leakage.papers.prints import (
     INSIDE,
     NOT_KNOWN,
     NOT_RUN,
+    OF_MADE_UP,
     OUTSIDE,
     SMALLER,
 )
 
+APART = (SMALLER, CALIBRATED, OF_MADE_UP, NOT_RUN, ELSEWHERE)
 HEAD = """\
 ## The numbers
 
@@ -25,7 +27,8 @@ Every printed number has a row in [papers.csv](papers.csv). What is known of tho
 images, repeats, epochs), and if no setting of ours was chosen by the print. The others stand apart:
 
 - **Smaller run**: measured with less than the paper has in anything. **Calibrated**: a setting of ours was chosen so
-  that this print is met; it is a control.
+  that this print is met; it is a control. **Made-up data**: the paper's data cannot be had, and records that are like
+  it were made up; nothing is compared.
 - **Not run**: a run could measure it. **Not a cell**: the number repeats, combines or sums up others, is quoted from
   elsewhere, or lacks what a run would need. What a sum or ratio says is then a claim, in the table above.
 
@@ -87,7 +90,7 @@ def apart(rows: pd.DataFrame) -> str:
     compared = counted(rows)
     informative, floor = compared[~_flag(compared, "floor")], compared[_flag(compared, "floor")]
     alone = _flag(informative, "inside") & ~_flag(informative, "near")
-    counts = {outcome: int((rows["outcome"] == outcome).sum()) for outcome in (SMALLER, CALIBRATED, NOT_RUN, ELSEWHERE)}
+    counts = {outcome: int((rows["outcome"] == outcome).sum()) for outcome in APART}
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     wide = _flag(informative, "wide")
     return (
@@ -152,23 +155,12 @@ def _by(rows: pd.DataFrame, columns: list[str]) -> str:
         compared = counted(part)
         told = compared[~_flag(compared, "floor")]
         floor = compared[_flag(compared, "floor")]
-        apart = [
-            int((part["outcome"] == outcome).sum()) or "–" for outcome in (SMALLER, CALIBRATED, NOT_RUN, ELSEWHERE)
-        ]
+        apart = [int((part["outcome"] == outcome).sum()) or "–" for outcome in APART]
         link = f"[{names[0]}]({names[0]}/README.md)"
         counts = (len(part), _of(_flag(told, "inside")), _of(_flag(told, "near")), _of(_flag(floor, "inside")))
         lines.append((link, *names[1:], *counts, *apart))
     head = ("paper", "where", "what")[: len(columns)]
-    head += (
-        "printed",
-        "informative: by interval",
-        "near",
-        "floor: by interval",
-        SMALLER,
-        CALIBRATED,
-        NOT_RUN,
-        ELSEWHERE,
-    )
+    head += ("printed", "informative: by interval", "near", "floor: by interval", *APART)
     return table(head, sorted(lines, key=lambda line: str(line[0])))
 
 
