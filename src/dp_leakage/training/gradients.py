@@ -430,9 +430,9 @@ def _add_large(program: Program, lane: Lane, units: Persons) -> None:
     """
     if len(units) > CHAIN:
         number = torch.arange(len(units)) // CHAIN
-        for part in range(int(number[-1]) + 1):
+        for chain in range(int(number[-1]) + 1):
             sums = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
-            _add_large(program, replace(lane, gradient=sums), units.where(number == part))
+            _add_large(program, replace(lane, gradient=sums), units.where(number == chain))
             for name, view in lane.gradient.items():
                 view.add_(sums[name])
         return
