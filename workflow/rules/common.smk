@@ -23,6 +23,7 @@ from dp_leakage.study.resources import has_gpu
 from dp_leakage.common.shown import as_label, as_rst
 from dp_leakage.provenance.notes import lost
 from dp_leakage.study import CLASS_SCORES, SIGNALS, paths, plan
+from dp_leakage.study.checks import check_sizes
 from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
@@ -167,6 +168,9 @@ REPOSITORY = _repository()
 # A module is asked by its Snakefile too, for files that are not known yet.
 TARGETS = asked(sys.argv, otherwise=() if IN_MODULE else (DEFAULT,))
 STUDIES = or_stop(_studies)
+for study in STUDIES.values():
+    if workflow.is_main_process and asks_for(TARGETS, study.target):
+        or_stop(lambda: check_sizes(study))
 for study in STUDIES.values():
     if workflow.is_main_process and not IN_MODULE and not IN_STORAGE:
         if asks_for(TARGETS, study.target) and lost(study.path(paths.REPORT)):

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import inf
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from dp_leakage.common.errors import UserError
 
@@ -89,7 +89,7 @@ def blamed(what: str, file: Path | None) -> Iterator[None]:
     """
     numpy, folder = sys.modules.get("numpy"), Path.cwd()
     try:
-        with numpy.errstate() if numpy else nullcontext():
+        with _staying(), numpy.errstate() if numpy else nullcontext():
             yield
     except (UserError, KeyboardInterrupt, GeneratorExit):
         raise
@@ -104,6 +104,23 @@ def blamed(what: str, file: Path | None) -> Iterator[None]:
         raise UserError(f"{what}{line}: {reason}") from error
     finally:
         os.chdir(folder)
+
+
+@contextmanager
+def _staying() -> Iterator[None]:
+    """In the block, `os._exit` raises SystemExit: a job would end as if it had done its work. In forks it ends them."""
+    ends, own = os._exit, os.getpid()
+
+    def leave(status: int) -> NoReturn:
+        if os.getpid() != own:
+            ends(status)
+        raise SystemExit(f"os._exit({status}) would end the job")
+
+    os._exit = leave
+    try:
+        yield
+    finally:
+        os._exit = ends
 
 
 def _said(error: BaseException) -> str:

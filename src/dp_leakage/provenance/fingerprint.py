@@ -14,7 +14,7 @@ import ast
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
@@ -39,7 +39,8 @@ class _Kept:
     """What is kept for other processes.
 
     Attributes:
-        found: what the parser found: digest of a file's bytes → [imports, digest of its code].
+        found: what the parser found: digest of a file's bytes → [imports, digest of its code]; and what `worked_out`
+            names.
         recipes: what fingerprints were taken of: fingerprint → each `Recipe` for it. There are several where files of
             the user's have the same name and content.
     """
@@ -110,6 +111,15 @@ def keep_in(file: Path) -> None:
     """From now on, what the parser finds is kept in this file, whose folder exists, for the next process."""
     global _kept
     _kept = _Kept(file)
+
+
+def worked_out(key: str, work: Callable[[], Any]) -> Any:
+    """What some work gives, as JSON can hold it; done once for a key, which names all that decides it."""
+    if key not in _kept.found:
+        _kept.found[key] = work()
+        _kept.grown = True
+        _kept.save()
+    return _kept.found[key]
 
 
 def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: Iterable[Path] = ()) -> str:
