@@ -10,6 +10,7 @@ import resource
 import signal
 import socket
 import sys
+import tempfile
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -57,10 +58,11 @@ class Runner:
     Args:
         folder: where the workflow is.
         seconds: of processor time, after which a run is killed (SIGXCPU); without its jobs.
+        temporary: the folder for temporary files of its runs, in place of the system's.
     """
 
-    def __init__(self, folder: Path, seconds: int = resource.RLIM_INFINITY) -> None:
-        self.folder, self.started, self.seconds = folder, 0, seconds
+    def __init__(self, folder: Path, seconds: int = resource.RLIM_INFINITY, temporary: Path | None = None) -> None:
+        self.folder, self.started, self.seconds, self.temporary = folder, 0, seconds, temporary
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(LOADED)
 
@@ -69,13 +71,16 @@ class Runner:
         self.started += 1
         output = self.folder.parent / f"run-{self.started}.txt"
         output.touch()
-        process = self.context.Process(target=_snakemake, args=(self.folder, arguments, output, self.seconds))
+        process = self.context.Process(
+            target=_snakemake, args=(self.folder, arguments, output, self.seconds, self.temporary)
+        )
         process.start()
         return Run(process, output)
 
 
-def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: int) -> None:
+def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: int, temporary: Path) -> None:
     os.setsid()
+    tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     with output.open("wb", buffering=0) as file:
         for stream in (1, 2):

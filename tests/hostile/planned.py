@@ -4,19 +4,17 @@
 ``MUST`` end in one sentence, before anything is trained; ``MAY`` be taken as well, but end no other way.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
-import foreign
 import given
 import numpy as np
 import pandas as pd
 import yaml
 from data_files import image_bytes, write_files
-from foreign import audited_with, doing, graph, module, spread, training
-from invented import GAUSSIAN, Input, inside, made_graph, onnx, plugin_file, study_at, trained
-from listed import NET, SCORE, TEXT, npy, npz, parquet, raw_npz
+from foreign import doing, graph, spread
+from invented import GAUSSIAN, Input, inside, onnx, study_at, trained
+from listed import NET, SCORE, npz, parquet
 
 from dp_leakage.common.config import merged
 from dp_leakage.study.file import load_studies

@@ -1,6 +1,5 @@
 """What would come out after training is said before it: each input ends in one sentence, and soon."""
 
-import csv
 import sys
 import time
 from pathlib import Path

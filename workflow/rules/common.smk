@@ -10,6 +10,7 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
 from dp_leakage import plugins
+from dp_leakage.common import temporary
 from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
@@ -83,6 +84,7 @@ def or_stop(made):
     except UserError as error:
         workflow.logger_manager.stop()
         print(f"error: {error}", file=sys.stderr, flush=True)
+        temporary.remove()
         os._exit(1)
 
 

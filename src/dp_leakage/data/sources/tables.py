@@ -273,9 +273,8 @@ def _read_parquet(path: Path, only: tuple[str, str] | None) -> "pd.DataFrame":
     if 8 * numbers > MAX_BYTES:
         raise UserError(f"{path}: has {numbers:,} values; valid are up to {MAX_BYTES // 8:,}")
     groups = [about.row_group(place) for place in range(about.num_row_groups)]
-    _check_bytes(
-        sum(one.column(place).total_uncompressed_size for one in groups for place in range(one.num_columns)), path
-    )
+    sizes = [one.column(place).total_uncompressed_size for one in groups for place in range(one.num_columns)]
+    _check_bytes(sum(sizes), path)
     if only is not None:
         _require_column(schema.names, only[1], only[0], path)
     texts = [field.name for field in schema if _is_text(field.type)]

@@ -31,8 +31,9 @@ __all__ = ["check_reach", "check_sizes", "check_study"]
 
 
 def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
-    """Raises UserError with the first thing that is wrong with a study, but for what its audits reach (`check_reach`) and
-    how many records there are (`check_sizes`).
+    """Raises UserError with the first thing that is wrong with a study.
+
+    Beside this, `check_reach` asks what its audits can reach, and `check_sizes` how many records there are.
 
     Args:
         study: a study that the schema has approved.

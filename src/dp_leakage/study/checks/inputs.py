@@ -12,7 +12,7 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import identity
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_file, user_path
-from dp_leakage.data import count, files_of
+from dp_leakage.data import count
 from dp_leakage.data.projection_settings import HIDDEN, fitted_privately, learns, missing_keys
 from dp_leakage.data.projection_settings import LEARNED as LEARNED_FEATURES
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
