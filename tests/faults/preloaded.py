@@ -4,6 +4,7 @@ A run is a process in a session of its own, as ``snakemake`` typed into a termin
 server that its jobs are forked from, which the run starts as ever but that it is a fork, too.
 """
 
+import atexit
 import multiprocessing
 import os
 import resource
@@ -71,16 +72,16 @@ class Runner:
         self.started += 1
         output = self.folder.parent / f"run-{self.started}.txt"
         output.touch()
-        process = self.context.Process(
-            target=_snakemake, args=(self.folder, arguments, output, self.seconds, self.temporary)
-        )
+        given = (self.folder, arguments, output, self.seconds, self.temporary)
+        process = self.context.Process(target=_snakemake, args=given)
         process.start()
         return Run(process, output)
 
 
-def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: int, temporary: Path) -> None:
+def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: int, temporary: Path | None) -> None:
     os.setsid()
-    tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
+    if temporary:
+        tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     with output.open("wb", buffering=0) as file:
         for stream in (1, 2):
@@ -94,7 +95,10 @@ def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: 
 
     assert Path(start.__file__).is_relative_to(folder)
     start.subprocess = SimpleNamespace(Popen=_forked_server, DEVNULL=None, PIPE=None)
-    main(list(arguments))
+    try:
+        main(list(arguments))
+    finally:
+        atexit._run_exitfuncs()  # which a process of `multiprocessing` leaves out
 
 
 def _forked_server(command: list[Any], *, env: dict[str, str], **_: Any) -> int:

@@ -136,6 +136,16 @@ def _end_well(runner: Runner) -> None:
     status, text = runner.start("tiny", "--cores", "2", "--nolock").ended(timeout=1200)
     assert status == 0, text
     assert "Traceback" not in text, text
+    _wait_for_all(runner.folder)
+
+
+def _wait_for_all(folder: Path) -> None:
+    """The server and its jobs see that their run has ended, and end."""
+    for _ in range(100):
+        if not _forks(folder):
+            return
+        time.sleep(0.1)
+    _wait_for_none(folder)
 
 
 def _signaled(runner: Runner, chance: random.Random, usual: float) -> str:
@@ -151,11 +161,7 @@ def _signaled(runner: Runner, chance: random.Random, usual: float) -> str:
     else:
         _, text = run.ended(timeout=600)
     assert "Traceback" not in text, text
-    for _ in range(100):  # what else ran sees that, and ends
-        if not _forks(runner.folder):
-            break
-        time.sleep(0.1)
-    _wait_for_none(runner.folder)
+    _wait_for_all(runner.folder)
     return f"{signal.Signals(number).name} by {send.__name__} after {moment:.1f} s"
 
 
