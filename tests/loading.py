@@ -32,8 +32,7 @@ def load(changes=None, config=None, file=QUICKSTART):
 
 
 def visits(changes=None):
-    """A study of persons, whose records are written to the working directory, with ``changes``."""
-    Path("visits.csv").write_text("kind,patient,pulse\na,1,60\nb,2,70\n")
+    """A study of persons, with ``changes``; its data are found from the top of the repository."""
     return load(changes, file=QUICKSTART.with_name("visits.yaml"))["visits"]
 
 

@@ -6,9 +6,32 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import parse
 
 
-def test_keys_merged_through_others_are_those_of_both():
-    text = "a: &a {x: 1, y: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: [*b, {z: 3}], x: 4}\n"
-    assert parse(text, "study.yaml")["c"] == {"x": 4, "y": 2, "z": 3}
+@pytest.mark.parametrize(
+    ("merge", "value"),
+    [
+        ("*b", {"x": 1, "y": 2, "z": 3}),
+        ("[*b, *a]", {"x": 1, "y": 2, "z": 3}),
+        ("[*a, *b]", {"x": 1, "y": 1, "z": 3}),
+        ("[{z: 4}, *b]", {"x": 1, "y": 2, "z": 4}),
+        ("*b, y: 5", {"x": 1, "y": 5, "z": 3}),
+    ],
+)
+def test_merged_keys_are_those_that_yaml_defines_under_every_pyyaml(merge, value):
+    """PyYAML 6.0.4 reads the first three as y = 1, 1 and 2: its own merge is not used."""
+    text = f"a: &a {{x: 1, y: 1, z: 3}}\nb: &b {{<<: *a, y: 2}}\nc: {{<<: {merge}}}\n"
+    assert parse(text, "study.yaml")["c"] == value
+
+
+def test_merges_of_merges_are_read_soon_and_one_of_itself_adds_nothing():
+    lines = ["a0: &a0 {x: 1}"] + [f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for i in range(1, 30)]
+    assert parse("\n".join(lines), "study.yaml")["a29"] == {"x": 1}
+    assert parse("a: &a {x: 1, <<: *a}", "study.yaml") == {"a": {"x": 1}}
+
+
+@pytest.mark.parametrize("merge", ["1", "[1]", "[[{a: 1}]]"])
+def test_only_mappings_are_merged(merge):
+    with pytest.raises(UserError, match=r"^study\.yaml, line 2 is not valid YAML: << must name mappings"):
+        parse(f"a: 1\nb: {{<<: {merge}}}\n", "study.yaml")
 
 
 @pytest.mark.parametrize("number", ["!!int '010'", "!!float 1:30.5", "!!timestamp 2020-01-01", "!!str 1", "! 1"])

@@ -1,9 +1,7 @@
 """Studies of persons: how an attack's scores of a person become one, and what is refused before anything runs."""
 
-from pathlib import Path
-
 import pytest
-from loading import visits
+from loading import REPO, visits
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.study.protocol import way_of_person
@@ -12,9 +10,9 @@ from dp_leakage.study.steps.attack import attacked
 
 
 @pytest.fixture
-def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def read(monkeypatch: pytest.MonkeyPatch):
     """The study with some changes."""
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(REPO)
     return visits
 
 

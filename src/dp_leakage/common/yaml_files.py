@@ -42,6 +42,24 @@ class _Loader(PARSER):  # type: ignore[misc, valid-type]
         for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put merged keys before a mapping's own, which hold; of several mappings to merge the first holds.
+
+        PyYAML 6.0.4 lets the last hold, and forgets what a merged mapping says over one that it merges itself.
+        """
+        own = [(key, value) for key, value in node.value if key.tag != f"{YAML}merge"]
+        merges = [(key, value) for key, value in node.value if key.tag == f"{YAML}merge"]
+        node.value = own  # now, since it may merge itself
+        merged: dict[object, tuple[yaml.Node, yaml.Node]] = {}
+        for merge, value in merges:
+            for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if not isinstance(source, yaml.MappingNode):
+                    raise yaml.MarkedYAMLError(problem="<< must name mappings", problem_mark=merge.start_mark)
+                self.flatten_mapping(source)
+                said = {key.value if isinstance(key, yaml.ScalarNode) else key: (key, at) for key, at in source.value}
+                merged = said | merged
+        node.value = [*merged.values(), *own]
+
 
 for _kind, _pattern in (("int", INT), ("float", FLOAT)):
     _Loader.add_implicit_resolver(f"{YAML}{_kind}", re.compile(_pattern), list("-+.0123456789"))
