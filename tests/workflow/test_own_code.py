@@ -82,7 +82,7 @@ ATTACK = {"family": "membership", "access": "has a table"}
 
 def score(target, reference, settings, seed):
     Path(__file__).with_name("table.txt").read_text()
-    return Scores(target.asked.margin, target.asked.margin > 0)
+    return Scores(target.asked.margin[0], target.asked.margin[0] > 0)
 """
 TINY = {
     "study": "quickstart", "title": "Tiny", "seed": 1, "repeats": 2, "delta": 1e-5,
