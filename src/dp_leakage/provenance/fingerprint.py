@@ -297,9 +297,10 @@ def _files_read(tree: ast.Module) -> list[str] | None:
     """The names under `READ`; None if that is no list of names that is written out."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == READ for to in node.targets):
-            names = [part.value for part in getattr(node.value, "elts", [None]) if isinstance(part, ast.Constant)]
-            given = isinstance(node.value, ast.List) and len(names) == len(node.value.elts)
-            return names if given and all(isinstance(name, str) and name for name in names) else None
+            parts = node.value.elts if isinstance(node.value, ast.List) else [node.value]
+            found = [part.value if isinstance(part, ast.Constant) else None for part in parts]
+            names = [name for name in found if isinstance(name, str) and name]
+            return names if isinstance(node.value, ast.List) and len(names) == len(parts) else None
     return []
 
 
