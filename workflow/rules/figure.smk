@@ -63,6 +63,8 @@ for _study in STUDIES.values():
                 _study.path(paths.benchmark("figure", _figure))
             group:
                 "figures"
+            conda:
+                JOBS
             threads: 1
             resources:
                 mem_mb=lambda wildcards, attempt: 2000 * attempt,
@@ -122,6 +124,8 @@ for _study in STUDIES.values():
             _study.path(paths.log("report", ".")),
         group:
             "figures"
+        conda:
+            JOBS
         threads: 1
         resources:
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
@@ -164,6 +168,8 @@ for _study in STUDIES.values():
                 ),
             log:
                 _study.path(paths.log("release", ".")),
+            conda:
+                JOBS
             threads: 1
             resources:
                 mem_mb=lambda wildcards, attempt: 4000 * attempt,
@@ -189,6 +195,8 @@ for _study in STUDIES.values():
             lambda wildcards, study=_study: or_stop(lambda: plan.everything(study)),
         log:
             _study.path(paths.log("verify", ".")),
+        conda:
+            JOBS
         threads: 1
         resources:
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
