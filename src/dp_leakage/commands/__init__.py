@@ -56,6 +56,13 @@ COMMANDS = {
         "audit_training",
         "audit_training:main",
     ),
+    "watch": Command(
+        "run an Opacus script as it is, and audit its ε",
+        "train.py --epochs 3",
+        "watch",
+        "commands.watch:main",
+        passes_on=True,
+    ),
     "release": Command(
         "train once on all records a model to give away",
         "mine mlp/gaussian-rdp-eps=10",
