@@ -54,14 +54,15 @@ VISITS = {
 
 def visits(changes: dict, frame: Callable[[], pd.DataFrame] = people) -> Input:
     """A study of people with these changes, planned as `snakemake -n` does it."""
+    return lambda folder: planned_visits(folder, merged(VISITS, changes), frame())
 
-    def run(folder: Path) -> str | None:
-        frame().to_csv(folder / "d.csv", index=False)
-        (folder / "tiny.yaml").write_text(yaml.safe_dump(merged(VISITS, changes)))
-        files = [Path("tiny.yaml")]
-        return inside(folder, lambda: given.planned(load_studies(given.CONFIG, files, given.SCHEMAS)))
 
-    return run
+def planned_visits(folder: Path, spec: object, frame: pd.DataFrame | None = None) -> str | None:
+    """A study file of this content, with a table of people beside it."""
+    (people() if frame is None else frame).to_csv(folder / "d.csv", index=False)
+    (folder / "tiny.yaml").write_text(yaml.safe_dump(spec, allow_unicode=True), errors="surrogatepass")
+    files = [Path("tiny.yaml")]
+    return inside(folder, lambda: given.planned(load_studies(given.CONFIG, files, given.SCHEMAS)))
 
 
 def sized(**roles: int) -> Input:
@@ -112,6 +113,9 @@ def drawn(kind: str, select: dict | None = None, **changes: object) -> Input:
     return lambda f: given.whole_study(f, figures={"fig": figure}, **changes)
 
 
+AUDIT = {
+    "designs": {"a": {"design": "one_run", "models": 1, "canaries": 50, "canary": "mislabeled", "beyond_reach": "mark"}}
+}
 SHOUTS = "[os.write(file, b'X' * 100) for file in range(3, 64) if os.path.exists(f'/proc/self/fd/{file}')]"
 MUST: dict[str, Input] = {
     # ------------------------------------------------------------------ who is a person
@@ -133,6 +137,10 @@ MUST: dict[str, Input] = {
     "persons study/persons_table, no persons": drawn("persons_table"),
     "persons study/no such column": visits({"datasets": {"visits": {"source": {"person": "whom"}}}}),
     "persons study/unknown people": visits({}, lambda: people().assign(who=["NA", *people().who[1:]])),
+    # ------------------------------------------------------------------ figures of nothing
+    "figure/bounds of no audit": drawn("claimed_measured"),
+    "figure/bounds of audits that are not drawn": drawn("proved", {"defense": ["none"]}, audit=AUDIT),
+    "figure/spent epsilon of none": drawn("spent_epsilon", {"defense": ["none"]}),
     # ------------------------------------------------------------------ sizes of roles
     "roles/more records than there are": records(given.sound(), target_members=200, target_nonmembers=200, shadow_pool=200),
     "roles/one record too many": records(given.sound(), target_members=100, target_nonmembers=100, shadow_pool=101),
@@ -182,5 +190,9 @@ MAY: dict[str, Input] = {
     "persons study/all of them": sized(pool=60, target_nonmembers=40),
     "persons study/three records each": protected(most=3, chosen="first"),
     "roles/all records": records(given.sound(), target_members=75, target_nonmembers=75, shadow_pool=150),
+    "figure/bounds of audits": drawn(
+        "proved", audit=AUDIT, defenses=[{"defense": "none"}, GAUSSIAN | {"audits": ["a"]}]
+    ),
+    "figure/spent epsilon": drawn("spent_epsilon"),
     "release YAML/choose: sound": choosing(learning_rate=[0.1, 0.01]),
 }

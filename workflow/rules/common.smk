@@ -15,6 +15,7 @@ from dp_leakage.common import temporary
 from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
+from dp_leakage.common.surroundings import check_writable
 from dp_leakage.common.paths import is_plain, user_path
 from dp_leakage.common.places import link_code
 from dp_leakage.jobs import CODE, PLANNED, RUN
@@ -173,6 +174,8 @@ def _studies():
     )
 
 
+if workflow.is_main_process and not is_dry(sys.argv):
+    or_stop(lambda: check_writable([".snakemake"]))
 REPOSITORY = _repository()
 # A module is asked by its Snakefile too, for files that are not known yet.
 TARGETS = asked(sys.argv, otherwise=() if IN_MODULE else (DEFAULT,))
