@@ -23,8 +23,8 @@ import given  # noqa: E402
 import planned  # noqa: E402
 from data_files import image_bytes, write_files  # noqa: E402
 from releasing import DP, NOT_MEASURED, released_plan  # noqa: E402
-from test_generated import TEXTS, VALUES, paths, replaced  # noqa: E402
-from test_generated_foreign import folders, judged  # noqa: E402
+from test_generated import TEXTS, VALUES, judged, paths, replaced  # noqa: E402
+from test_generated_foreign import folders  # noqa: E402
 
 from dp_leakage.common.config import merged  # noqa: E402
 from dp_leakage.models.user_module import module_factory, module_layers  # noqa: E402

@@ -202,8 +202,7 @@ def check_sizes(study: Study) -> None:
         if dataset.get("augment"):
             continue
         try:
-            content = content_of_source(source, lambda file, source=source: digest_of(study, source[file]))
-            there = worked_out(f"count {identity([source, content])}", lambda source=source: count(source))
+            there = _counted(study, source)
         except UserError as error:
             raise UserError(f"{key}.source': {error}") from None
         wanted, what = sum(dataset["roles"].values()), "persons" if by_person(study.spec, name) else "records"
@@ -211,6 +210,13 @@ def check_sizes(study: Study) -> None:
             raise UserError(
                 f"{key}.roles' asks for {wanted:,} {what} in all; valid is up to {there:,}, all that there are"
             )
+
+
+def _counted(study: Study, source: Json) -> int | None:
+    """`count` of a source, done once for the same content. Raises UserError as that does."""
+    content = content_of_source(source, lambda key: digest_of(study, source[key]))
+    found: int | None = worked_out(f"count {identity({**source, 'content': content})}", lambda: count(source))
+    return found
 
 
 def check_persons(study: Study) -> None:
