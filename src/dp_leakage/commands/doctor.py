@@ -20,7 +20,7 @@ def main(words: Sequence[str]) -> int:
     pins = PIN.findall((REPOSITORY / "envs" / "constraints.txt").read_text(encoding="utf-8"))
     print(f"dp-leakage {__version__}, Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores")
     print(f"Workflow: {REPOSITORY}")
-    config = "config.yaml of this folder" if Path("config.yaml").exists() else "none here yet; a run writes config.yaml"
+    config = "config.yaml of this folder" if Path("config.yaml").exists() else "none here, so the defaults hold"
     print(f"Config: {config}")
     other = [f"{name} {own} (tested: {pin})" for name, pin in pins if (own := _version(name)) not in ("", pin)]
     print(

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from dp_leakage.commands.studies import figures_of, studies_here
 from dp_leakage.common.errors import UserError, close, nearest
-from dp_leakage.common.places import REPOSITORY, SNAKEFILE
+from dp_leakage.common.places import SNAKEFILE
 from dp_leakage.options.run import parser
 
 DEMO = "quickstart"
-CONFIG = Path("config.yaml")
 PARTS = ("audit", "release", "report", "verify")  # of a study's targets, beside its figures
 
 
@@ -28,7 +27,7 @@ def demo(words: Sequence[str]) -> int:
 
 
 def command_line(words: Sequence[str]) -> list[str]:
-    """Return what Snakemake is called with; writes config.yaml if this folder has none.
+    """Return what Snakemake is called with.
 
     Raises:
         UserError: no study is named, a study or figure is unknown, or a key of the config is given twice.
@@ -44,9 +43,6 @@ def command_line(words: Sequence[str]) -> list[str]:
     keys = [pair.partition("=")[0] for pair in config]
     if twice := next((key for key in keys if keys.count(key) > 1), None):
         raise UserError(f"key {twice!r} is given twice on the command line; give it once")
-    if not CONFIG.exists():
-        shutil.copyfile(REPOSITORY / CONFIG, CONFIG)
-        print(f"Wrote {CONFIG}, which says what to run and on what.", flush=True)
     here = Path("Snakefile").resolve() == SNAKEFILE
     place = [] if here else ["--snakefile", str(SNAKEFILE)]
     return [*targets, *place, *(["--config", *config] if config else []), *others]
