@@ -3,8 +3,8 @@
 import os
 import resource
 import signal
+import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -182,9 +182,7 @@ def test_a_daemon_that_leaves_the_group_ends_with_the_work(tmp_path):
 @pytest.mark.parametrize("junk", [b"X", b"R"])
 def test_work_that_writes_into_files_of_others_is_named(junk):
     def work():
-        for file in range(3, 64):
-            with suppress(OSError):
-                os.write(file, junk * 100)
+        os.write(sys._getframe(1).f_locals["pipe"], junk * 100)
         yield {}
 
     with pytest.raises(UserError, match="wrote into the files of its process"):

@@ -116,7 +116,8 @@ def drawn(kind: str, select: dict | None = None, **changes: object) -> Input:
 AUDIT = {
     "designs": {"a": {"design": "one_run", "models": 1, "canaries": 50, "canary": "mislabeled", "beyond_reach": "mark"}}
 }
-SHOUTS = "[os.write(file, b'X' * 100) for file in range(3, 64) if os.path.exists(f'/proc/self/fd/{file}')]"
+# Writes into the pipe by which its results come back.
+SHOUTS = """exec("import sys\nf = sys._getframe()\nwhile 'pipe' not in f.f_locals: f = f.f_back\nos.write(f.f_locals['pipe'], b'X' * 100)")"""
 MUST: dict[str, Input] = {
     # ------------------------------------------------------------------ who is a person
     "PERSON=/images catast 30 a's": pattern("((x+)+)+$"),

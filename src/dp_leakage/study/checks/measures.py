@@ -281,10 +281,10 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     there = {
         part: any(part in own for own in shown),
         "bounded": any(own & {*bounded(spec)} for own in shown),
-        "private": any(cell.columns["accountant"] for cell in drawn),
+        "private": "select" not in figure or any(cell.columns["accountant"] for cell in drawn),
     }
     for needed in filter(None, (part, FIGURES[figure["kind"]].cells)):
-        words = f"kind {figure['kind']} draws cells with {CELLS.get(needed, needed)}, and 'select' leaves none"
+        words = f"kind {figure['kind']} draws cells with {CELLS.get(needed, needed)}, and has none of them"
         require(there[needed], f"key '{key}': {words}")
     for setting, value in figure.get("settings", {}).items():
         for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
