@@ -59,6 +59,7 @@ class FigureKind:
         persons: whether it is of people with several records alone.
         part: the part of a cell without which there is nothing to draw, and the study's key that asks for it.
         table: whether it is tables, not a picture.
+        cells: without which there is nothing to draw: ``bounded``, with lower bounds on ε, or ``private``; "" for any.
     """
 
     module: str
@@ -71,6 +72,7 @@ class FigureKind:
     persons: bool = False
     part: str = ""
     table: bool = False
+    cells: Literal["", "bounded", "private"] = ""
 
 
 _NAMES: Schema = {"type": ["null", "string", "array"], "minLength": 1, "items": TEXT, "default": None}
@@ -149,6 +151,7 @@ SCHEMA = table(
         "persons": FLAG,
         "part": TEXT,
         "table": FLAG,
+        "cells": enum("bounded", "private"),
         **SHARED,
     },
     required=["caption"],
@@ -158,7 +161,7 @@ SCHEMA = table(
 def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
     check(given, SCHEMA, where)
     settings, schemas = settings_of(where, given, DEFINITIONS)
-    own = {key: given[key] for key in ("needs", "proven", "spent", "persons", "part", "table") if key in given}
+    own = {key: given[key] for key in ("needs", "proven", "spent", "persons", "part", "cells", "table") if key in given}
     return FigureKind(module, given["caption"], settings, SHARED_SCHEMAS | schemas, **own)
 
 
