@@ -24,7 +24,8 @@ def said(command: list[str], **how: object) -> str:
     )
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
-    return done.stderr.splitlines()[-1]
+    (text,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    return text
 
 
 @pytest.mark.parametrize("command", COMMANDS)

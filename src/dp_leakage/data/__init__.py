@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dp_leakage.common.declarations import declarations, schemas_of, things_of
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import is_dir, user_path
-from dp_leakage.common.schemas import ANY, TEXT, TEXTS, Schema, check, holds, table, words
+from dp_leakage.common.schemas import ANY, FLAG, TEXT, TEXTS, Schema, check, holds, table, words
 from dp_leakage.common.user_code import FILES, call
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Source:
             user. Its content counts, so that an edit reruns what was made from it.
         required: the keys that must be there.
         suffixes: endings, such as ``.csv``, by which a ``path`` without a source gets this one.
+        files: what a published set that is never downloaded may be called in ``data_dir``.
+        made_up: whether nobody ever was such a record, so that nothing printed is compared with what it gives.
     """
 
     module: str
@@ -50,10 +52,15 @@ class Source:
     keys: Mapping[str, Schema]
     required: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    made_up: bool = False
 
 
 WORD = "SOURCE"
-SCHEMA = table({"summary": TEXT, "keys": ANY, "required": TEXTS, "suffixes": TEXTS}, required=["summary"])
+SCHEMA = table(
+    {"summary": TEXT, "keys": ANY, "required": TEXTS, "suffixes": TEXTS, "files": TEXTS, "made_up": FLAG},
+    required=["summary"],
+)
 # Keys that several sources have: ``{"$ref": "#/$defs/path"}`` in a declaration.
 DEFINITIONS: dict[str, Schema] = {
     "path": {"type": "string", "minLength": 1, "description": "Your file or folder."},
@@ -97,7 +104,8 @@ def _source(where: str, module: str, given: dict[str, Any]) -> Source:
         if "path" not in keys or not suffix.startswith(".") or suffix != suffix.lower():
             words = "valid are endings in small letters such as '.csv', of a source with the key path"
             raise UserError(f"{where}: suffixes has {suffix!r}; {words}")
-    return Source(module, given["summary"], keys, tuple(required), tuple(suffixes))
+    files, made_up = tuple(given.get("files", ())), given.get("made_up", False)
+    return Source(module, given["summary"], keys, tuple(required), tuple(suffixes), files, made_up)
 
 
 sources_of = partial(things_of, WORD, _source)  # the sources that one file declares, by name
@@ -136,6 +144,14 @@ def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
         if key not in spec:
             raise UserError(f"{key}: missing; the source {source} needs {words(keys[key])} there")
     return {**spec, "source": source}
+
+
+def is_at_hand(source: Mapping[str, Any], data_dir: Path) -> bool:
+    """Whether the files of a source that is never downloaded lie below ``data_dir``; True of every other source."""
+    from dp_leakage.data.fetch import find
+
+    files = SOURCES[source["source"]].files
+    return not files or find(data_dir, source["source"], files) is not None
 
 
 def files_of(source: Mapping[str, Any]) -> list[str]:

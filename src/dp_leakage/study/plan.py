@@ -11,7 +11,7 @@ from dp_leakage.common.identity import identity
 from dp_leakage.common.paths import is_dir
 from dp_leakage.common.run_config import CONFIG, read_config
 from dp_leakage.common.shown import one_line
-from dp_leakage.data import files_of
+from dp_leakage.data import SOURCES, files_of
 from dp_leakage.engines import GIVEN as ELSEWHERE
 from dp_leakage.figures import COMMON, words_of
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS
@@ -83,7 +83,7 @@ def figure_settings(study: Study, figure: str) -> Json:
         "module": kind.module,
         "needs": kind.needs,
         "scale": study.scale,
-        "sources": _sources(study, dict.fromkeys(cell.dataset for cell in cells)),
+        **_origins(study, dict.fromkeys(cell.dataset for cell in cells)),
         "labels": _labels(cells),
         "settings": {**COMMON, **kind.settings, **spec.get("settings", {}), "title": spec.get("title")},
         # Lists, since JSON sorts mappings, and the files come in this order.
@@ -116,9 +116,12 @@ def _statements(cells: Iterable[Cell]) -> Json:
     }
 
 
-def _sources(study: Study, datasets: Iterable[str]) -> dict[str, str]:
-    """Data set → name of the source that its records really come from at this scale."""
-    return {dataset: source_of(study.spec, dataset)["source"] for dataset in datasets}
+def _origins(study: Study, datasets: Iterable[str]) -> Json:
+    """``sources``: data set → name of the source that its records really come from at this scale; ``made_up``: those
+    data sets whose records are made up.
+    """
+    sources = {dataset: source_of(study.spec, dataset)["source"] for dataset in datasets}
+    return {"sources": sources, "made_up": [name for name, source in sources.items() if SOURCES[source].made_up]}
 
 
 def figure_inputs(study: Study, figure: str) -> list[Path]:
@@ -169,7 +172,7 @@ def report_settings(study: Study) -> Json:
     return {
         "study": study.name,
         "scale": study.scale,
-        "sources": _sources(study, study.spec["datasets"]),
+        **_origins(study, study.spec["datasets"]),
         "spec": {k: v for k, v in study.spec.items() if k not in ("scales", "release")},
         "figures": {figure: identity(figure_settings(study, figure)) for figure in study.spec["figures"]},
         "cells": [[key, identity(measure_settings(study, cell))] for key, cell in study.cells.items()],
