@@ -48,18 +48,18 @@ $(DOCUMENTED): $(RUNS)
 	@touch $@
 
 demo: $(RUNS)  ## run the study quickstart and write its report
-	snakemake quickstart
+	dp-leakage demo
 	@echo "Open results/quickstart/report.html"
 
 smoke: $(RUNS)  ## import every module and run a small study, in a new .venv with only what a run needs
 	python -c 'import importlib, pkgutil, dp_leakage; [importlib.import_module(found.name) for found in pkgutil.walk_packages(dp_leakage.__path__, "dp_leakage.")]'
-	snakemake quickstart --config scale=smoke
+	dp-leakage demo --scale smoke
 
-new-study: $(RUNS)  ## create a study of your data: NAME= DATA= LABEL= [options: docs/extend.md]
-audit-model: $(RUNS)  ## create a study that attacks a model you have trained: NAME= OUTPUTS=, or MODEL= DATA= MEMBERS= [options: docs/audit-model.md]
-audit-training: $(RUNS)  ## test the claimed ε of your training function: TRAIN=my_module:train EPSILON=4 [options: python -m dp_leakage.audit_training --help]
-release: $(RUNS)  ## train the model that you give away, once on all records: STUDY= CELL=mlp/gaussian-rdp-eps=10 [TO= SCALE= MODELS=; docs/release.md]
-share: $(RUNS)  ## copy what can be given away of a study's results: STUDY= TO= [UNDEFENDED=yes; docs/concepts.md]
+new-study: $(RUNS)  ## dp-leakage new: NAME= DATA= LABEL= …
+audit-model: $(RUNS)  ## dp-leakage attack: NAME= OUTPUTS= …
+audit-training: $(RUNS)  ## dp-leakage audit: TRAIN= EPSILON= …
+release: $(RUNS)  ## dp-leakage release: STUDY= CELL= …
+share: $(RUNS)  ## dp-leakage share: STUDY= TO= …
 $(COMMANDS):
 	@python -m dp_leakage.commands.by_make $@
 

@@ -54,7 +54,7 @@ def test_it_accounts_without_the_repository(wheel: Path, tmp_path: Path) -> None
     Path(own, "borrowed.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     assert said("-c", "import dp_leakage; print(dp_leakage.__file__)").startswith(str(tmp_path))
     here = subprocess.run(
-        [sys.executable, "-m", "dp_leakage.privacy", *EPSILON], cwd=REPO, text=True, capture_output=True, check=True
+        [sys.executable, "-m", "dp_leakage", *EPSILON], cwd=REPO, text=True, capture_output=True, check=True
     )
-    assert said("-m", "dp_leakage.privacy", *EPSILON) == here.stdout
+    assert said("-m", "dp_leakage", *EPSILON) == here.stdout
     assert "rdp" in here.stdout

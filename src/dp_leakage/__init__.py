@@ -11,8 +11,8 @@ The rooms, from the bottom up; each imports only those before it (`tests/test_ro
 - ``study``: the plan, from a study file to cells, paths and settings
 - ``jobs``, ``steps``: processes, and the jobs of the workflow; only these touch files
 
-The others here are run as ``python -m dp_leakage.NAME``. ``release`` makes the model that is given away; ``results``
-reads a cell from Python; ``commands`` is what make's targets run.
+``commands`` is the console script ``dp-leakage``, which make's targets run too, and runs the others here. ``release``
+makes the model that is given away; ``results`` reads a study's results from Python.
 """
 
 __version__ = "0.3.0"

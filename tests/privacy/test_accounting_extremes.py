@@ -10,8 +10,8 @@ from dp_accounting import get_epsilon_gaussian
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dp_leakage.privacy.__main__ import main
 from dp_leakage.privacy.accounting import amplified, library, renyi
+from dp_leakage.privacy.command import main
 
 TRAINING = {"delta": 1e-5, "epochs": 100, "batch_size": 200, "dataset_size": 10_000}
 RATES = (1e-9, 1e-5, 0.02, 0.5, 0.999)

@@ -6,9 +6,9 @@ import pytest
 from asked import epsilon_spent, kappa_for, noise_multiplier, selection_epsilon
 from scipy.stats import norm
 
-from dp_leakage.privacy.__main__ import main
 from dp_leakage.privacy.accounting import ACCOUNTANTS
 from dp_leakage.privacy.accounting.tradeoff import gaussian
+from dp_leakage.privacy.command import main
 
 TRAINING = ["--epochs", "100", "--batch-size", "200", "--dataset-size", "10000"]
 RUN = {"delta": 1e-5, "epochs": 100, "batch_size": 200, "dataset_size": 10_000}
@@ -131,7 +131,7 @@ def test_select_says_what_the_choice_costs_and_what_to_train(capsys):
 
 def test_select_says_nothing_of_orders_that_the_library_leaves_out(capsys):
     noisy = ["--epochs", "100", "--batch-size", "256", "--dataset-size", "600"]
-    command = [sys.executable, "-m", "dp_leakage.privacy", "select", "--noise-multiplier", "0.3", "--mean", "9", *noisy]
+    command = [sys.executable, "-m", "dp_leakage", "select", "--noise-multiplier", "0.3", "--mean", "9", *noisy]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
 
 
@@ -182,7 +182,7 @@ def test_a_terminal_is_told_what_is_computed_and_keeps_only_the_table(capsys, mo
 
 
 def test_it_runs_as_a_module():
-    command = [sys.executable, "-m", "dp_leakage.privacy", "sigma", "--epsilon", "1", "--sampler", "shuffle", *TRAINING]
+    command = [sys.executable, "-m", "dp_leakage", "sigma", "--epsilon", "1", "--sampler", "shuffle", *TRAINING]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "571.686" in result.stdout
 

@@ -37,7 +37,7 @@ def test_links_and_pictures_of_the_documentation_exist():
 
 
 def test_some_commands_are_tagged_and_are_of_each_kind():
-    for start in ("snakemake ", "make new-study", "python -m dp_leakage.privacy sigma"):
+    for start in ("snakemake ", "dp-leakage new", "dp-leakage sigma"):
         assert any(command.startswith(start) for command in TAGGED), start
 
 

@@ -10,7 +10,7 @@ WHAT = "Write a study that attacks a model that you have trained to studies/NAME
 def parser() -> Parser:
     """Return the parser of its command line."""
     options = Parser(prog="dp-leakage attack", description=WHAT)
-    options.add_argument("--name", required=True, help="name of the study: lowercase letters, digits and _")
+    options.add_argument("name", help="name of the study: lowercase letters, digits and _")
     options.add_argument("--outputs", default="", help="the model's outputs: .csv, .tsv, .parquet or .npz")
     options.add_argument("--references", default="", help="outputs of reference models, for the same records")
     options.add_argument("--shadows", default="", help="outputs of shadow models, trained on some of the non-members")
@@ -22,7 +22,9 @@ def parser() -> Parser:
     options.add_argument("--key", default="", help="column of a table that names the records")
     options.add_argument("--drop", default="", help="columns of a table that the model does not take")
     options.add_argument("--categorical", default="", help="columns of numbers that are categories")
-    options.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
+    options.add_argument(
+        "--missing", default="", choices=["impute"], help="impute fills missing values; otherwise they are refused"
+    )
     options.add_argument(
         "--members", default="", help="training records: a column or array of 1 and 0, or a file that lists them"
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from dp_leakage.common.errors import UserError, close, nearest
 from dp_leakage.common.paths import is_there
+from dp_leakage.common.places import profile_folder
 from dp_leakage.study import Study, paths
 from dp_leakage.study.cells import attacks_in, auxiliary_defense
 from dp_leakage.study.protocol import auxiliary_spec
@@ -36,6 +37,12 @@ def asked(command: list[str], otherwise: Sequence[str] = (DEFAULT,)) -> list[str
 def is_dry(command: list[str]) -> bool:
     """Whether this is a dry run of Snakemake. (Snakemake does not reveal that either.)"""
     return _is_snakemake(command) and bool(_parsed(tuple(command[1:])).dryrun)
+
+
+def check_profile(command: list[str]) -> None:
+    """Refuse a workflow profile that does not exist: Snakemake says nothing then, and runs without any."""
+    if _is_snakemake(command) and (name := _parsed(tuple(command[1:])).workflow_profile):
+        profile_folder(name)
 
 
 @cache
@@ -120,7 +127,7 @@ def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Ma
         if len(parts) > 1 and parts[0] == paths.ROOT:
             _study_of(target, parts[1], studies)
             raise UserError(
-                f"target {target!r} is not a file that the workflow makes; `snakemake -n STUDY` lists those"
+                f"target {target!r} is not a file that the workflow makes; `dp-leakage run STUDY -n` lists those"
             )
         raise UserError(f"target {target!r} does not exist; {_near(target, known)}")
     wildcards = dict(producer.get_wildcards(target))
