@@ -120,7 +120,7 @@ docs: $(DOCUMENTED)  ## build the documentation as a site in site/, which opens 
 papers: $(INSTALLED)  ## renew docs/results/papers.md, the papers' pages and the counts in README: every claim and printed number beside ours
 	python -m dp_leakage.papers docs/results
 
-constraints:  ## renew envs/constraints.txt from a fresh environment, and the environments of jobs from it
+constraints:  ## renew envs/constraints.txt from a fresh environment, and the environment of jobs from it
 	rm -rf build/constraints && $(PYTHON) -m venv build/constraints
 	build/constraints/bin/pip install --quiet torch==2.13.0 '.[dev,docs,slurm]'
 	(echo "# What the default install uses: exact versions, for pip's --constraint. Ranges are in pyproject.toml."; \

@@ -1,10 +1,10 @@
-"""Writes cpu.yaml and gpu.yaml, the conda environments of the workflow's jobs, from constraints.txt beside it.
+"""Writes jobs.yaml, the conda environment of the workflow's jobs, from constraints.txt beside it.
 
     python envs/write.py    # in an environment that `make constraints` or `make install` made
 
-Their pins stand in the files themselves: Snakemake copies an environment's file elsewhere and makes the environment
-anew when its text changes. They are what a job needs: what the package needs (with the extra ``tabular``), but not
-Snakemake, and what these need in turn.
+The pins stand in the file itself: Snakemake copies it elsewhere and makes the environment anew when its text changes.
+They are what a job needs: what the package needs (with the extra ``tabular``), but not Snakemake, and what these need
+in turn. One file serves CPUs and GPUs, as PyTorch's own wheels do.
 """
 
 import re
@@ -16,9 +16,8 @@ from packaging.requirements import Requirement
 
 ENVS = Path(__file__).parent
 WITH_PYTHON = {"pip", "setuptools", "wheel"}  # they come with conda's Python
-CPU_INDEX = "--extra-index-url https://download.pytorch.org/whl/cpu"  # PyTorch without CUDA
 FILE = """\
-# {meaning}
+# What jobs run in under --sdm conda.
 # Written by envs/write.py from constraints.txt; do not edit it by hand.
 channels:
   - conda-forge
@@ -61,20 +60,11 @@ def needed() -> set[str]:
     return {name for name in found if not name.startswith(("nvidia-", "cuda-", "triton"))}
 
 
-def files() -> dict[str, str]:
-    """Return file name → text of both environments."""
+def text() -> str:
+    """Return the text of jobs.yaml."""
     pinned = pins()
-    own = [pinned[name] for name in sorted(needed())]
-    texts = {
-        "cpu.yaml": ("What jobs run in under --sdm conda.", [CPU_INDEX, *own]),
-        "gpu.yaml": ("What jobs run in under --sdm conda with device=cuda: PyTorch with CUDA, else as cpu.yaml.", own),
-    }
-    return {
-        name: FILE.format(meaning=meaning, lines="\n".join(f"    - {line}" for line in lines))
-        for name, (meaning, lines) in texts.items()
-    }
+    return FILE.format(lines="\n".join(f"    - {pinned[name]}" for name in sorted(needed())))
 
 
 if __name__ == "__main__":
-    for name, text in files().items():
-        (ENVS / name).write_text(text, encoding="utf-8")
+    (ENVS / "jobs.yaml").write_text(text(), encoding="utf-8")

@@ -50,19 +50,22 @@ def test_the_pinned_versions_name_all_that_a_run_needs():
     assert PINS.keys() >= ASKED_FOR
 
 
-def test_the_environments_of_jobs_hold_the_pinned_versions_of_all_that_a_job_imports():
-    """Both files are those that envs/write.py makes of constraints.txt: there is one source of versions."""
-    for name, text in runpy.run_path(str(REPO / "envs" / "write.py"))["files"]().items():
-        assert (REPO / "envs" / name).read_text(encoding="utf-8") == text
-        *_, own = yaml.safe_load(text)["dependencies"]
-        pins = [line for line in own["pip"] if not line.startswith("--")]
-        assert {_plain(line): line for line in pins}.items() <= PINS.items()
-        assert {_plain(line) for line in pins} >= {need for need in ASKED_FOR if not need.startswith("snakemake")}
+def _pinned_for_jobs():
+    *_, own = yaml.safe_load((REPO / "envs" / "jobs.yaml").read_text(encoding="utf-8"))["dependencies"]
+    return own["pip"]
+
+
+def test_the_environment_of_jobs_holds_the_pinned_versions_of_all_that_a_job_imports():
+    """The file is what envs/write.py makes of constraints.txt: there is one source of versions."""
+    text = runpy.run_path(str(REPO / "envs" / "write.py"))["text"]()
+    assert (REPO / "envs" / "jobs.yaml").read_text(encoding="utf-8") == text
+    pins = {_plain(line): line for line in _pinned_for_jobs()}
+    assert pins.items() <= PINS.items()
+    assert pins.keys() >= {need for need in ASKED_FOR if not need.startswith("snakemake")}
 
 
 def test_the_image_is_made_of_the_pins_of_the_jobs_environment():
     """The command in the Containerfile that reads them, run here."""
-    (command,) = re.findall(r"sed -n .* envs/cpu\.yaml", (REPO / "Containerfile").read_text(encoding="utf-8"))
+    (command,) = re.findall(r"sed -n .* envs/jobs\.yaml", (REPO / "Containerfile").read_text(encoding="utf-8"))
     read = subprocess.run(["sh", "-c", command], cwd=REPO, capture_output=True, text=True, check=True).stdout
-    *_, own = yaml.safe_load((REPO / "envs" / "cpu.yaml").read_text(encoding="utf-8"))["dependencies"]
-    assert read.splitlines() == [line for line in own["pip"] if not line.startswith("--")]
+    assert read.splitlines() == _pinned_for_jobs()

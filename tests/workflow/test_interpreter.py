@@ -1,4 +1,4 @@
-"""Which Python runs the jobs: the one that runs Snakemake, or the image's under apptainer."""
+"""Which Python runs the jobs: that of Snakemake, of the image under apptainer, of the environment under conda."""
 
 import os
 import shutil
@@ -102,13 +102,57 @@ def test_without_apptainer_no_image_is_looked_for(unrun, tmp_path):
     assert done.returncode == 0, done.stdout
 
 
-def test_sdm_conda_asks_for_conda_and_makes_no_environment(unrun, tmp_path):
-    """No rule has one."""
-    told = '{"conda_prefix": "/nowhere", "platform": "linux-64", "conda_version": "24.11.0"}'
+# A stand-in for conda, as Snakemake asks it: an environment is a venv that sees our packages, but neither the project
+# nor what the user's PYTHONPATH holds; each start of its Python is noted.
+CONDA = """#!/bin/bash
+echo "conda $*" >> {base}/calls
+case "$1 $2" in
+  "info --json") echo '{{"conda_prefix": "{base}", "platform": "linux-64"}}' ;;
+  "--version "*) echo "conda 25.9.1" ;;
+  "config --get") echo '{{"get": {{"channel_priority": "strict"}}}}' ;;
+  "env create")
+    while [ $# -gt 1 ]; do case "$1" in --file) file=$2 ;; --prefix) prefix=$2 ;; esac; shift; done
+    {python} -m venv --without-pip "$prefix"
+    cp "$file" {base}/asked.yaml
+    for packages in "$prefix"/lib/python*/site-packages; do
+      echo {packages} > "$packages/ours.pth"
+      echo 'import sys; print("python", *sys.orig_argv[1:], file=open("{base}/calls", "a"))' > \\
+        "$packages/sitecustomize.py"
+    done ;;
+esac
+"""
+
+
+@pytest.fixture
+def conda(tmp_path):
+    """A function that returns what was called: conda, and the Python of an environment."""
+    base = tmp_path / "conda"
+    base.mkdir()
+    packages = os.path.dirname(os.path.dirname(np.__file__))
+    executable(tmp_path / "bin" / "conda", CONDA.format(base=base, python=sys.executable, packages=packages))
+    executable(base / "bin" / "activate", 'export PATH="$1/bin:$PATH"\n')
+    return lambda: (base / "calls").read_text().splitlines()
+
+
+def test_under_conda_jobs_run_in_the_environment_of_the_pinned_versions(unrun, finished, tmp_path, conda):
     command = (DATA, "--cores", "1", "--sdm", "conda")
-    assert "Is conda installed" in snakemake(unrun, *command, path=tmp_path / "bin").stdout
-    executable(tmp_path / "bin" / "conda", f"#!/bin/sh\n[ \"$*\" = 'info --json' ] && echo '{told}'\n")
     done = snakemake(unrun, *command, path=tmp_path / "bin")
     assert done.returncode == 0, done.stdout
-    assert (unrun.folder / DATA).exists()
-    assert not list((unrun.folder / ".snakemake" / "conda").iterdir())
+    assert len([line for line in conda() if line.startswith("conda env create")]) == 1
+    assert (tmp_path / "conda" / "asked.yaml").read_bytes() == (unrun.folder / "envs" / "jobs.yaml").read_bytes()
+    assert len([line for line in conda() if line.startswith("python -m dp_leakage.steps.")]) == 2
+    assert (unrun.folder / DATA).read_bytes() == (finished.folder / DATA).read_bytes()
+    assert "Nothing to be done" in snakemake(unrun, *command, path=tmp_path / "bin").stdout
+    without = snakemake(unrun, DATA, "-n", path=tmp_path / "bin").stdout
+    assert "project_pca" in without  # going from an environment to none runs everything again
+    with (unrun.folder / "envs" / "jobs.yaml").open("a") as pins:
+        pins.write("    - one-more==1.0\n")
+    again = snakemake(unrun, *command, path=tmp_path / "bin")
+    assert again.returncode == 0, again.stdout
+    assert len([line for line in conda() if "env create" in line]) == 2
+
+
+def test_sdm_conda_without_conda_says_so(unrun, tmp_path):
+    assert (
+        "Is conda installed" in snakemake(unrun, DATA, "--cores", "1", "--sdm", "conda", path=tmp_path / "bin").stdout
+    )

@@ -13,6 +13,8 @@ rule query:
         paths.benchmark("query", "{dataset}.{model}.{group}.{answers}")
     group:
         in_group(query_group)
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("query"),
@@ -39,6 +41,8 @@ rule fit_attack:
         paths.benchmark("fit_attack", "{dataset}.{model}.{role}.{attack}")
     group:
         "auxiliary"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("fit_attack"),
@@ -80,6 +84,8 @@ rule attack:
         attack=attacks_that(lambda entry: entry.reads != "models"),
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("attack"),
@@ -112,6 +118,8 @@ rule attack_models:
         ),
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("attack"),
@@ -147,6 +155,8 @@ rule audit:
         paths.log("audit"),
     benchmark:
         paths.benchmark("audit")
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("audit"),
@@ -173,6 +183,8 @@ rule measure_audit:
         paths.benchmark("measure_audit")
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("measure_audit"),
@@ -201,6 +213,8 @@ rule measure_training:
         paths.benchmark("measure_training")
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("measure_training"),
@@ -226,6 +240,8 @@ rule measure_together:
         paths.benchmark("measure_together", "{dataset}.{model}.{defense}.{part}")
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("measure_together"),
@@ -252,6 +268,8 @@ rule measure_coins:
         paths.benchmark("measure_coins")
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("measure_coins"),
@@ -278,6 +296,8 @@ rule measure_structure:
         paths.benchmark("measure_structure")
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("measure_structure"),
@@ -304,6 +324,8 @@ rule measure_groups:
         paths.benchmark("measure_groups")
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("measure_groups"),
@@ -329,6 +351,8 @@ rule measure:
         paths.benchmark("measure")
     group:
         "cell"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("measure"),

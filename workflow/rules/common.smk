@@ -5,6 +5,7 @@ import inspect
 import os
 import sys
 from pathlib import Path
+from shlex import quote
 
 from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
@@ -14,6 +15,7 @@ from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.paths import is_plain, user_path
+from dp_leakage.common.places import link_code
 from dp_leakage.jobs import CODE, PLANNED, RUN
 from dp_leakage.jobs.dry import spare
 from dp_leakage.jobs.remote import take_over
@@ -45,11 +47,16 @@ from dp_leakage.common.yaml_files import read_yaml
 gc.disable()
 # Another Snakefile uses this one, with a config and targets of its own.
 IN_MODULE = not workflow.modifier.is_main_snakefile()
-# What runs a job: `python` beside the interpreter that runs Snakemake; under --sdm apptainer the image's own.
-IN_CONTAINER = (
-    DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method
-)
+# What runs a job: `python` beside the interpreter that runs Snakemake; that of an environment under --sdm conda, and that
+# of an image under --sdm apptainer.
+JOBS = "../../envs/jobs.yaml"
+DEPLOYED = workflow.deployment_settings.deployment_method
 os.environ.update(PATH=path_with(sys.executable))
+if DeploymentMethod.CONDA in DEPLOYED and not IN_MODULE:
+    # The environment holds what the package needs, not the package. Snakemake unsets PYTHONPATH in it.
+    shell.prefix(
+        f"set -euo pipefail; export PYTHONPATH={quote(str(link_code(Path('.snakemake'))))}; "
+    )
 # Whether results are in a storage, such as a bucket, and not on a disk.
 IN_STORAGE = workflow.storage_settings.default_storage_provider is not None
 # What the jobs are told of the user's files.

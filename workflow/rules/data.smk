@@ -13,6 +13,8 @@ rule prepare_dataset:
         paths.benchmark("prepare_dataset", "{dataset}")
     group:
         "data"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("prepare_dataset"),
@@ -37,6 +39,8 @@ rule learn_features:
         paths.benchmark("learn_features", "{dataset}")
     group:
         "data"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("learn_features"),
@@ -63,6 +67,8 @@ rule project_pca:
         paths.benchmark("project_pca", "{dataset}")
     group:
         "data"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("project_pca"),

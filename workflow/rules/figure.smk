@@ -49,6 +49,8 @@ for _study in STUDIES.values():
                 _study.path(paths.benchmark("figure", _figure))
             group:
                 "figures"
+            conda:
+                JOBS
             threads: 1
             resources:
                 mem_mb=lambda wildcards, attempt: 2000 * attempt,
@@ -108,6 +110,8 @@ for _study in STUDIES.values():
             _study.path(paths.log("report", ".")),
         group:
             "figures"
+        conda:
+            JOBS
         threads: 1
         resources:
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
@@ -150,6 +154,8 @@ for _study in STUDIES.values():
                 ),
             log:
                 _study.path(paths.log("release", ".")),
+            conda:
+                JOBS
             threads: 1
             resources:
                 mem_mb=lambda wildcards, attempt: 4000 * attempt,
@@ -175,6 +181,8 @@ for _study in STUDIES.values():
             lambda wildcards, study=_study: or_stop(lambda: plan.everything(study)),
         log:
             _study.path(paths.log("verify", ".")),
+        conda:
+            JOBS
         threads: 1
         resources:
             mem_mb=lambda wildcards, attempt: 2000 * attempt,

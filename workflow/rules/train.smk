@@ -19,6 +19,8 @@ rule tune:
         paths.benchmark("tune")
     group:
         in_group(training_group)
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("tune"),
@@ -49,6 +51,8 @@ rule train_target:
         paths.benchmark("train_target")
     group:
         in_group(training_group)
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("train_target"),
@@ -78,6 +82,8 @@ rule train_auxiliary:
         paths.benchmark("train_auxiliary", "{dataset}.{model}.{role}")
     group:
         "auxiliary"
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("train_auxiliary"),
@@ -101,6 +107,8 @@ rule time_training:
         paths.log("time_training", "{dataset}/{model}"),
     benchmark:
         paths.benchmark("time_training", "{dataset}.{model}")
+    conda:
+        JOBS
     threads: 1
     resources:
         mem_mb=memory_of("time_training"),

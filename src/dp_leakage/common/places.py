@@ -1,5 +1,6 @@
 """Where the workflow lies: linked into the package in a clone, within it in an installed wheel."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from dp_leakage.common.errors import UserError, nearest
@@ -24,3 +25,21 @@ def profile_folder(name: str) -> Path:
     raise UserError(
         f"there is no workflow profile {name!r}; {nearest(Path(name).name, known)}, or a folder with a config.yaml"
     )
+
+
+def link_code(folder: Path) -> Path:
+    """Make a folder that holds nothing but a link to this package, for PYTHONPATH, and return its absolute path.
+
+    The folder around the package may hold other packages, which are not meant for another environment.
+
+    Args:
+        folder: an existing or new folder; the new one is called ``dp_leakage_code`` there.
+    """
+    place, package = folder.absolute() / "dp_leakage_code", Path(__file__).resolve().parents[1]
+    link = place / package.name
+    place.mkdir(parents=True, exist_ok=True)
+    if not (link.is_symlink() and link.resolve() == package):
+        link.unlink(missing_ok=True)
+        with suppress(FileExistsError):  # another run in this folder made it
+            link.symlink_to(package)
+    return place
