@@ -362,7 +362,7 @@ def here(tmp_path, monkeypatch):
 
 def test_a_study_of_outputs_states_no_settings_of_a_training_that_nobody_knows(here):
     table().to_csv("outputs.csv", index=False)
-    assert audit_model.main(["--name=mine", "--outputs=outputs.csv"]) == 0
+    assert audit_model.main(["mine", "--outputs=outputs.csv"]) == 0
     assert "training" not in read_yaml(here / "studies" / "mine.yaml")
     study = load(file=here / "studies" / "mine.yaml")["mine"]
     (cell,) = study.cells.values()
@@ -376,7 +376,7 @@ def test_references_unlike_the_model_are_warned_of_at_once(here, capsys):
     unlike[P] = 0.9 * np.eye(3)[(unlike["label"] + 1) % 3] + 0.1 / 3
     for name, frame in {"alike": alike, "unlike": unlike}.items():
         frame.to_csv(f"{name}.csv", index=False)
-        assert audit_model.main([f"--name={name}", "--outputs=outputs.csv", f"--references={name}.csv"]) == 0
+        assert audit_model.main([name, "--outputs=outputs.csv", f"--references={name}.csv"]) == 0
         assert ("Beware: the reference models are unlike this model" in capsys.readouterr().out) == (name == "unlike")
 
 
@@ -391,7 +391,7 @@ def test_references_and_shadows_of_the_users_own_module_are_trained_and_compared
     (whole.folder / "members.txt").write_text(members)
     given = ["--model=my_nets:Net", "--weights=net.safetensors", "--data=my.csv", "--label=digit", "--key=name"]
     own = ["--reference-model=my_nets:Net", "--shadow-model=my_nets:Net"]
-    said = audited(whole.folder, ["--name=own", *given, "--members=members.txt", *own])
+    said = audited(whole.folder, ["own", *given, "--members=members.txt", *own])
     assert "shokri_trees" in said
     assert "they take the model itself" in said
     whole.snakemake("own", "--cores", "1")
@@ -599,7 +599,7 @@ def test_files_that_are_none_get_one_sentence(here, capsys):
     assert "cannot be read as a parquet table" in error_of(capsys, "--outputs", here / "o.parquet")
     np.savez(here / "o.npz", label=np.array([object()], dtype=object))
     assert "never loaded" in error_of(capsys, "--outputs", here / "o.npz")
-    assert "nothing to audit" in error_of(capsys)
+    assert "nothing to attack" in error_of(capsys)
 
 
 def with_members(frame, share_of_members, share_of_others):
@@ -627,7 +627,7 @@ def test_references_that_lean_to_the_members_are_warned_of(here, capsys, shares,
     frame = table()
     frame.to_csv("o.csv", index=False)
     with_members(frame, *shares).to_csv("r.csv", index=False)
-    assert audit_model.main(["--name=mine", "--outputs=o.csv", "--references=r.csv"]) == 0
+    assert audit_model.main(["mine", "--outputs=o.csv", "--references=r.csv"]) == 0
     assert ("train each on a random half of all records" in capsys.readouterr().out) == warned
 
 
@@ -638,7 +638,7 @@ def test_references_of_a_design_in_which_each_record_is_in_half_of_the_models_ar
     frame.assign(member=inside[0]).to_csv("o.csv", index=False)
     one = references(frame, trained_on=False).query("model == 0")
     pd.concat([one.assign(model=k, member=inside[k]) for k in range(1, 16)]).to_csv("r.csv", index=False)
-    assert audit_model.main(["--name=mine", "--outputs=o.csv", "--references=r.csv"]) == 0
+    assert audit_model.main(["mine", "--outputs=o.csv", "--references=r.csv"]) == 0
     assert "random half" not in capsys.readouterr().out
 
 
@@ -655,7 +655,7 @@ def test_probabilities_that_a_converter_rounded_beyond_0_and_1_are_no_logits(sin
 
 def test_a_study_of_outputs_can_be_run_at_scale_smoke_and_says_nothing_of_record_as_a_feature(here):
     table().to_csv("outputs.csv", index=False)
-    assert audit_model.main(["--name=mine", "--outputs=outputs.csv"]) == 0
+    assert audit_model.main(["mine", "--outputs=outputs.csv"]) == 0
     (study,) = load(config={"scale": "smoke"}, file=here / "studies" / "mine.yaml").values()
     assert study.target == "mine"
     raw = load_source({"source": "outputs", "path": "outputs.csv"}, Path("data"))
@@ -675,8 +675,8 @@ def test_references_that_do_not_fit_get_one_sentence(here, capsys):
     assert "is missing (1 of 120)" in said(good[good["record"] != "r7"])
     assert "has the label" in said(good.assign(label=good["label"].where(good["record"] != "r7", 2 - good["label"])))
     assert "no column 'record'" in said(good.drop(columns="record"))
-    assert "goes with MODEL" in error_of(capsys, "--outputs", here / "o.csv", "--members", "member")
-    assert "valid is shadows" in error_of(capsys, "--outputs", here / "o.csv", "--shadow-model", "mlp")
+    assert "goes with --model" in error_of(capsys, "--outputs", here / "o.csv", "--members", "member")
+    assert "valid is --shadows" in error_of(capsys, "--outputs", here / "o.csv", "--shadow-model", "mlp")
     words = error_of(capsys, "--outputs", here / "o.csv", "--reference-model", "mlp")
     assert "such models are trained on features" in words
 
@@ -741,7 +741,7 @@ def test_columns_that_the_model_does_not_take_are_left_out_and_copies_are_told(h
     given = ("--model", "m.onnx", "--data", "d.csv", "--label", "label", "--members", "member")
     assert "list it in drop" in error_of(capsys, *given)
     table().to_csv("o.csv", index=False)
-    assert "drop: goes with MODEL" in error_of(capsys, "--outputs", "o.csv", "--drop", "note")
+    assert "--drop: goes with --model" in error_of(capsys, "--outputs", "o.csv", "--drop", "note")
     assert audit_model.main(["mine", *given, "--drop", "note"]) == 0
     assert "1 record among the members also occurs among the non-members" in capsys.readouterr().out
     source = read_yaml(here / "studies" / "mine.yaml")["datasets"]["mine"]["source"]
@@ -754,7 +754,7 @@ def test_several_records_of_a_person_are_told_without_an_option_that_is_not_ther
     records.to_csv("d.csv", index=False)
     exported(ensemble.module(0), here / "m.onnx")
     given = ["--model=m.onnx", "--data=d.csv", "--label=label", "--members=member", "--drop=patient"]
-    assert audit_model.main(["--name=mine", *given]) == 0
+    assert audit_model.main(["mine", *given]) == 0
     said = capsys.readouterr().out
     assert "Column 'patient' seems to name persons: 150 values in 600 records. Intervals take records as indep" in said
     assert "PERSON" not in said

@@ -134,7 +134,7 @@ def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
     said = capsys.readouterr().out
     assert "178 records, 13 features, 3 classes" in said
     assert "Learning rates are not tuned: for that, 200 records would have to be set apart." in said
-    assert "Now run: snakemake mine" in said
+    assert "Now run: dp-leakage run mine" in said
     assert "Only 118 records are in the pool" in said
     assert "Only 118 records are in the pool" in file.read_text()
 
@@ -262,7 +262,7 @@ def test_binary_columns_stay_as_they_are_and_others_are_standardized(capsys):
     wine().to_csv("wine.csv", index=False)
     plain = loaded(new_study("binary.csv", "--label", "target", name="binary"))
     said = capsys.readouterr().out
-    assert "snakemake binary --config scale=smoke" in said
+    assert "dp-leakage run binary --scale smoke" in said
     assert "scaling" not in said
     scaled = loaded(new_study("wine.csv", "--label", "target", name="wine"))
     assert "accuracy is measured on them, and scaling is fitted on them" in capsys.readouterr().out

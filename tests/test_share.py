@@ -187,7 +187,7 @@ def test_models_whose_claim_is_refuted_stay_and_the_command_says_which_go(result
     assert not (tmp_path / "b" / "digits" / "mlp" / "none" / "target.safetensors").exists()
     (results / "claims.json").write_text("[]")
     assert main([str(results), "--to", str(tmp_path / "c")]) == 1
-    assert "claims.json cannot be read; run `snakemake STUDY` again" in capsys.readouterr().err
+    assert "claims.json cannot be read; run `dp-leakage run STUDY` again" in capsys.readouterr().err
 
 
 def test_the_readme_says_which_models_are_there_what_they_spent_and_which_are_not(results, tmp_path):
@@ -257,7 +257,7 @@ def test_the_copy_says_what_no_epsilon_covers(results, tmp_path):
     ]
     assert "41" not in said
     data.unlink()
-    with pytest.raises(UserError, match=r"data\.npz is missing; run `snakemake STUDY` again"):
+    with pytest.raises(UserError, match=r"data\.npz is missing; run `dp-leakage run STUDY` again"):
         share(results, tmp_path / "unknown")
     assert not (tmp_path / "unknown").exists()
 

@@ -13,7 +13,7 @@ def parser_of(target):
 
 
 SHARED = {"STUDY": "quickstart", "TO": "copy"}
-VALUES = {"missing": "impute", "delta": "0.5", "claim": "approximate", "canary": "blank"}
+VALUES = {"delta": "0.5", "claim": "approximate", "canary": "blank"}
 TRAINED = {"TRAIN": "a:b", "EPSILON": "4"}
 
 

@@ -35,7 +35,7 @@ def inside(folder: Path, run: Callable[[], object]) -> str | None:
 
 
 def audited(folder: Path, *words: str) -> str | None:
-    return inside(folder, lambda: audit_model.main(["--name=mine", *words]))
+    return inside(folder, lambda: audit_model.main(["mine", *words]))
 
 
 def outputs(

@@ -22,9 +22,7 @@ def parser() -> Parser:
     options.add_argument("--key", default="", help="column of a table that names the records")
     options.add_argument("--drop", default="", help="columns of a table that the model does not take")
     options.add_argument("--categorical", default="", help="columns of numbers that are categories")
-    options.add_argument(
-        "--missing", default="", choices=["impute"], help="impute fills missing values; otherwise they are refused"
-    )
+    options.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
     options.add_argument(
         "--members", default="", help="training records: a column or array of 1 and 0, or a file that lists them"
     )

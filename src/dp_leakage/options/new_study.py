@@ -22,9 +22,7 @@ def parser() -> Parser:
     )
     options.add_argument("--leave-out", default="", help="folders of images to leave out: a,b")
     options.add_argument("--skip-damaged", action="store_true", help="skip images that cannot be read, and count them")
-    options.add_argument(
-        "--missing", default="", choices=["impute"], help="impute fills missing values; otherwise they are refused"
-    )
+    options.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
     options.add_argument("--size", default="", help="height x width to which images are resized: 32x32")
     options.add_argument(
         "--seed", default="", help="of all that the study draws; without it, one that nobody can guess"
