@@ -211,8 +211,8 @@ def kept(folder: Path, name: str, data: bytes) -> str | None:
     return text if (folder / name).read_bytes() == data else None
 
 
-def shared(folder: Path, *words: str) -> str | None:
-    return inside(folder, lambda: share.main(list(words)))
+def shared(folder: Path, study: str, to: str) -> str | None:
+    return inside(folder, lambda: share.main([study, "--to", to]))
 
 
 def results(folder: Path) -> None:
