@@ -32,6 +32,7 @@ FLOORS = (
     ("metrics",),
     ("figures",),
     ("plugins", "report"),
+    ("opacus",),
     ("study", "jobs"),
     ("steps",),
     ("results",),

@@ -7,6 +7,7 @@ The rooms, from the bottom up; each imports only those before it (`tests/test_ro
 - ``data``, ``models``, ``privacy``, ``training``: records, architectures, mechanisms and accountants, the trainer
 - ``attacks``, ``engines``, ``audits``: what an attacker learns; models that exist already; lower bounds on ε
 - ``metrics``, ``figures``, ``report``: numbers with intervals, pictures, the page
+- ``opacus``: audits of trainings by Opacus while they run
 - ``plugins``: a user's own additions to all of these
 - ``study``: the plan, from a study file to cells, paths and settings
 - ``jobs``, ``steps``: processes, and the jobs of the workflow; only these touch files

@@ -147,3 +147,23 @@ def test_the_quickstart_runs_in_a_folder_that_snakedeploy_wrote(deployed: Elsewh
     assert "Nothing to be done" in deployed.snakemake("quickstart", "--config", "scale=smoke")
     assert "Nothing to be done" in deployed.snakemake("--config", "scale=smoke")
     deployed.snakemake("quickstart_verify", "--config", "scale=smoke")
+
+
+def test_another_folder_needs_no_config_and_says_only_what_differs(elsewhere):
+    """With --snakefile of a clone, and with --directory."""
+    snakefile = ("--snakefile", str(REPO / "Snakefile"), "--cores", "1")
+    elsewhere.snakemake("results/quickstart/digits/data.npz", *snakefile)
+    (elsewhere.folder / "config.yaml").write_text("scale: smoke\n")
+    elsewhere.snakemake(DATA, *snakefile)
+    there = elsewhere.folder / "there"
+    there.mkdir()
+    elsewhere.snakemake(DATA, *snakefile, "--directory", str(there), "--config", "scale=smoke")
+    assert (there / DATA).read_bytes() == (elsewhere.folder / DATA).read_bytes()
+
+
+def test_touch_is_refused(elsewhere):
+    text = elsewhere.snakemake(
+        DATA, "--snakefile", str(REPO / "Snakefile"), "--config", "scale=smoke", "--touch", "--cores", "1", check=False
+    )
+    assert "error: --touch would call old results new" in text
+    assert "Traceback" not in text

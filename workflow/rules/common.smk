@@ -22,6 +22,7 @@ from dp_leakage.jobs.remote import take_over
 from dp_leakage.jobs.start import start
 from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
+from dp_leakage.common.run_config import CONFIG, read_config
 from dp_leakage.common.shown import as_label, as_rst
 from dp_leakage.provenance.notes import lost
 from dp_leakage.study import CLASS_SCORES, SIGNALS, paths, plan
@@ -149,7 +150,8 @@ def _studies():
     config.clear()
     # A module's config is what the other Snakefile gives it, over what is written here.
     update_config(
-        config, read_yaml((REPOSITORY if IN_MODULE else Path()) / "config.yaml")
+        config,
+        read_yaml(REPOSITORY / CONFIG) if IN_MODULE else read_config(REPOSITORY),
     )
     update_config(config, given)
     schemas = {

@@ -62,6 +62,13 @@ COMMANDS = {
         "audit_training",
         "audit_training:main",
     ),
+    "watch": Command(
+        "run an Opacus script as it is, and audit its ε",
+        "train.py --epochs 3",
+        "watch",
+        "commands.watch:main",
+        passes_on=True,
+    ),
     "release": Command(
         "train once on all records a model to give away",
         "mine mlp/gaussian-rdp-eps=10",
@@ -119,8 +126,9 @@ def main(words: Sequence[str] | None = None) -> int:
             return int(import_module("dp_leakage.commands.completion").complete(rest))
         if name not in COMMANDS:
             raise UserError(f"no command is called {name!r}; {close(name, COMMANDS)}`dp-leakage --help` shows all")
-        _check_filled(rest)
         command = COMMANDS[name]
+        if name != "watch":  # whose further words are a script's
+            _check_filled(rest)
         if {"-h", "--help"} & {*rest} or not command.passes_on:
             check_words(name, rest)
         module, _, function = command.runs.partition(":")

@@ -32,7 +32,7 @@ def main(words: Sequence[str]) -> int:
     print(f"dp-leakage {__version__}, Python {platform.python_version()}, {cores} cores")
     print(f"Disk: {shutil.disk_usage('.').free / 2**30:.1f} GiB free here")
     print(f"Workflow: {REPOSITORY}")
-    config = "config.yaml of this folder" if Path("config.yaml").exists() else "none here yet; a run writes config.yaml"
+    config = "config.yaml of this folder" if Path("config.yaml").exists() else "none here, so the defaults hold"
     print(f"Config: {config}")
     print(f"Studies of yours: {', '.join(sorted(studies_in(Path('studies')))) or 'none in studies/'}")
     print("\n".join(["Packages of other versions than tested:", *other]) if other else "Packages: as tested")

@@ -14,11 +14,10 @@ from pathlib import Path
 
 from dp_leakage.commands.studies import figures_of, studies_here
 from dp_leakage.common.errors import UserError, close, nearest
-from dp_leakage.common.places import REPOSITORY, SNAKEFILE, profile_folder
+from dp_leakage.common.places import SNAKEFILE, profile_folder
 from dp_leakage.options import run as options_of
 
 DEMO = "quickstart"
-CONFIG = Path("config.yaml")
 PARTS = ("audit", "release", "report", "verify")  # of a study's targets, beside its figures
 LISTED = {"only": "only_datasets", "plugins": "plugins", "study_file": "study_files"}  # options → keys of config.yaml
 # Options of Snakemake's plugins begin with the kind or the name of the plugin.
@@ -57,9 +56,6 @@ def _replaced(studies: Sequence[str], options: argparse.Namespace, others: Seque
             raise UserError(f"--directory {options.directory} must be a folder; make it first")
         os.chdir(options.directory)
     command = command_line(studies, options, others)
-    if not CONFIG.exists():
-        shutil.copyfile(REPOSITORY / CONFIG, CONFIG)
-        print(f"Wrote {CONFIG}, which says what to run and on what.", flush=True)
     os.execv(program := _snakemake(), [program, *command])
 
 

@@ -11,6 +11,7 @@ from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import identity
 from dp_leakage.common.places import SCHEMAS, STUDIES
+from dp_leakage.common.run_config import read_config
 from dp_leakage.common.user_code import FILES
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
@@ -113,7 +114,7 @@ def study_named(name: str, scale: str | None = None, release: Json | None = None
     Raises:
         UserError: there is no study of that name, or it or a change is not valid.
     """
-    config = read_yaml(Path("config.yaml")) | ({"scale": scale} if scale else {})
+    config = read_config() | ({"scale": scale} if scale else {})
     if release:
         config = merged(config, {"overrides": {name: {"release": release}}})
     schemas = {key: read_yaml(SCHEMAS / f"{key}.schema.yaml") for key in ("config", "study")}

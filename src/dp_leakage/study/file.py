@@ -10,6 +10,7 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json, merged, spread
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import RULES
+from dp_leakage.common.run_config import CONFIG
 from dp_leakage.common.schemas import check
 from dp_leakage.common.yaml_files import check_value, parse, read_yaml
 from dp_leakage.figures import enter
@@ -26,7 +27,6 @@ QUOTING = {
 }
 
 
-CONFIG = "config.yaml"
 COMMAND_LINE = "command line"
 
 
@@ -56,7 +56,7 @@ def load_study(
     overrides: Json,
     engine: str = "ensemble",
     asked: Callable[[str], bool] = _always,
-    place: str = CONFIG,
+    place: str = str(CONFIG),
 ) -> Study | None:
     """The study of a file at a scale; None if the file does not have that scale and the study was not requested.
 
@@ -198,9 +198,9 @@ def load_studies(
     Raises:
         UserError: what is wrong with the config.
     """
-    places = {key: COMMAND_LINE if key in given else CONFIG for key in config}
+    places = {key: COMMAND_LINE if key in given else str(CONFIG) for key in config}
     config = config | {key: _unquoted(key, config[key], places[key]) for key in QUOTING if key in config}
-    for place, part in ((COMMAND_LINE, {key: config[key] for key in given}), (CONFIG, config)):
+    for place, part in ((COMMAND_LINE, {key: config[key] for key in given}), (str(CONFIG), config)):
         check_value(part, place)
         check(part, schemas["config"] | ({"required": []} if place == COMMAND_LINE else {}), place)
     plugins.load(config.get("plugins") or [])
@@ -228,7 +228,7 @@ def load_studies(
                     overrides=overrides,
                     engine=config.get("engine", "ensemble"),
                     asked=asked,
-                    place=places.get("overrides", CONFIG),
+                    place=places.get("overrides", str(CONFIG)),
                 )
                 if whole
                 else _names_of(path, raw, schemas["study"])

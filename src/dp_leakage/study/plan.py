@@ -9,8 +9,8 @@ from dp_leakage.common.dates import day, this_day
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.common.paths import is_dir
+from dp_leakage.common.run_config import CONFIG, read_config
 from dp_leakage.common.shown import one_line
-from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data import files_of
 from dp_leakage.engines import GIVEN as ELSEWHERE
 from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
@@ -39,7 +39,6 @@ from dp_leakage.study.steps.parts import GIVEN, IMAGES, MEASURED, METRICS, PROVE
 from dp_leakage.study.study import Study
 
 PAGE = [ROOT / "report" / file for file in ("page.js", "template.html")]  # not code that is hashed, but the page's text
-CONFIG = Path("config.yaml")
 RELEASING = ("data_dir", "only_datasets", "study_files", "plugins", "overrides")  # its keys that decide on a release
 FOUND = {SCORES: paths.SCORES, IMAGES: paths.IMAGES}  # what a figure may need of an attack beside its rows
 
@@ -267,7 +266,7 @@ def _check_in_file(target: str, config: Json) -> None:
     """Refuses with a UserError a config whose cell the release would not find: it reads config.yaml, and nothing else
     that a run was given.
     """
-    file = read_yaml(CONFIG)
+    file = read_config()
     for key in RELEASING:
         if config.get(key) != file.get(key):
             words = f"which is all that target '{target}' reads; write it into {CONFIG}, or leave it out"
