@@ -18,8 +18,8 @@ from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.splits import split
 from dp_leakage.new_study import columns_of, main
 from dp_leakage.study.file import load_studies
-from dp_leakage.study.plan import figure_cells
 from dp_leakage.study.steps import prepare_settings
+from dp_leakage.study.steps.parts import figure_cells
 
 REPO = Path(__file__).parents[1]
 SCHEMAS = {

@@ -244,7 +244,7 @@ def _tempered(study, job):
 STEPS["temper"] = Step(
     {SIGNALS: paths.MODEL + "/{group}/tempered.npz"},
     _tempered,
-    reads=lambda study, job: {"signals": path_of("query", SIGNALS, **{**job, "study": study.name})},
+    reads=lambda study, job: {"asked": path_of("query", SIGNALS, **{**job, "study": study.name})},
 )
 ANSWERED_BY[SIGNALS] = "temper"
 """
@@ -255,13 +255,13 @@ from dp_leakage.provenance.files import read_arrays, write_arrays
 from dp_leakage.steps import provenance, run
 
 
-def main(settings, signals, tempered):
-    arrays, _ = read_arrays(signals, settings["signals"])
-    write_arrays(tempered, arrays | {"margin": arrays["margin"] / settings["temperature"]}, provenance(settings))
+def main(settings, asked, signals):
+    arrays, _ = read_arrays(asked, settings["signals"])
+    write_arrays(signals, arrays | {"margin": arrays["margin"] / settings["temperature"]}, provenance(settings))
 
 
 if __name__ == "__main__":
-    run(main, "signals", "tempered")
+    run(main, "asked", "signals")
 """
 RULE = """
 
@@ -272,14 +272,16 @@ rule temper:
         paths.MODEL + "/{group}/tempered.npz",
     log:
         paths.log("temper", "{dataset}/{model}/{group}"),
+    wildcard_constraints:
+        group="([^/]+/)?(shadow|reference)",
     resources:
         mem_mb=memory_of("temper"),
         runtime=minutes_of("temper"),
     params:
         settings=settings_of("temper"),
     shell:
-        "python -m dp_leakage.steps.temper --settings {params.settings:q} --signals {input.signals:q}"
-        " --tempered {output:q} 2> {log:q}"
+        "python -m dp_leakage.steps.temper --settings {params.settings:q} --asked {input.asked:q}"
+        " --signals {output:q} 2> {log:q}"
 """
 REFUSED = """
 import sys
@@ -316,7 +318,7 @@ def test_an_addition_is_one_file_of_code(what, tmp_path):
 
 def test_a_step_is_an_entry_a_module_and_a_rule(unrun):
     unrun.append("src/dp_leakage/study/steps/attack.py", ENTRY)
-    unrun.append("workflow/rules/attack.smk", RULE)
+    unrun.append("workflow/rules/auxiliary.smk", RULE)
     (unrun.folder / "src/dp_leakage/steps/temper.py").write_text(MODULE)
     planned = unrun.planned("quickstart")
     assert planned["temper"] == planned["query"] / 2 > 0  # each query of signals has another of class scores beside it

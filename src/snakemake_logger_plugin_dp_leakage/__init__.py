@@ -28,6 +28,8 @@ NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ", "Singul
 # What it says beside its jobs that a reader needs: the run is ending early, or a job is tried again.
 STOPS = "Terminating"  # on Ctrl-C
 NEWS = (STOPS, "Shutting down", "Will exit", "Trying to restart")
+# What it says of each file that a failed job makes anew, or keeps.
+KEPT = ("Cannot restore ", "Restored previous version of ")
 # With which it ends a run that was stopped, too.
 FAILED_RUN = "WorkflowError:\nAt least one job did not complete successfully."
 
@@ -98,7 +100,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
         if record.levelno >= WARNING:
             if self.stopped and (get_event(record) == LogEvent.JOB_ERROR or record.getMessage().startswith(FAILED_RUN)):
                 return False
-            return not record.getMessage().startswith(FAILED_COMMAND)
+            return not record.getMessage().startswith((FAILED_COMMAND, *KEPT))
         if get_event(record) is not None or self.over.is_set():
             return False
         return record.getMessage().startswith(NEWS) if self.progress else not record.getMessage().startswith(NOISE)

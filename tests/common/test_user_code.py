@@ -395,8 +395,8 @@ def test_of_several_attacks_in_one_file_the_one_that_fails_is_named(plug, diviso
     monkeypatch.setattr(attack_models, "read_models", lambda *_: target)
     file = tmp_path / "x"
     for run in (
-        lambda: attack.attack(settings, file, scores=file),
-        lambda: attack_models.attack(settings, file, file, file, None, "cpu"),
+        lambda: attack.main(settings, file, scores=file),
+        lambda: attack_models.main(settings, file, file, file, None, "cpu"),
     ):
         with pytest.raises(UserError, match=rf"^plugin plug \(plug_worst\){words}"):
             run()

@@ -17,7 +17,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-STEPS = ("attack", "figure", "fit_attack", "measure", "measure_training", "prepare", "project", "query", "report")
+STEPS = (
+    "attack", "attack_models", "figure", "fit_attack", "judge", "measure", "measure_attack", "measure_training",
+    "prepare", "project", "query", "report",
+)  # fmt: skip
 LOADED = [  # what `snakemake`, the Snakefile and the steps import
     *("snakemake.cli", "snakemake.workflow", "snakemake.dag", "snakemake.scheduling.greedy", "snakemake.report"),
     *("dp_leakage.study.file", "dp_leakage.jobs.start", "dp_leakage.jobs.remote"),

@@ -18,19 +18,22 @@ pytestmark = pytest.mark.faults
 CELL = "digits/mlp/gaussian-rdp-eps=1"
 OTHER = "digits/mlp/gaussian-rdp-eps=100"
 YEOM = f"{CELL}/attack/yeom.parquet"
-# Cached file → a file that is made from it.
+# Cached file → a file that is made from it in another job.
 STAGES = {
     "digits/data.npz": f"{CELL}/signals.npz",
     f"{CELL}/target.safetensors": f"{CELL}/signals.npz",
-    f"{CELL}/signals.npz": YEOM,
     f"{CELL}/training.parquet": f"{CELL}/measured/training.parquet",
     "digits/mlp/shadow/models.safetensors": "digits/mlp/shadow/signals.npz",
     "digits/mlp/shadow/signals.npz": "digits/mlp/shadow/shokri.safetensors",
     "digits/mlp/shadow/shokri.safetensors": f"{CELL}/attack/shokri.parquet",
-    YEOM: f"{CELL}/measured/strongest.parquet",  # its own job makes it anew
-    f"{CELL}/measured/yeom.parquet": f"{CELL}/metrics.parquet",
-    f"{CELL}/measured/training.parquet": f"{CELL}/metrics.parquet",
+    f"{CELL}/measured/yeom.parquet": "figures/fig_leakage_yeom.png",
     f"{CELL}/metrics.parquet": "report.html",
+}
+# The same in one job, which makes the damaged file again.
+MENDED = {
+    f"{CELL}/signals.npz": YEOM,
+    YEOM: f"{CELL}/measured/strongest.parquet",
+    f"{CELL}/measured/training.parquet": f"{CELL}/metrics.parquet",
 }
 
 
@@ -77,6 +80,19 @@ def test_a_damaged_file_is_refused_by_name_and_making_it_anew_repairs(workflow, 
     workflow.run()
     assert workflow.hashes() == before
     assert _others(workflow, damaged) == kept
+
+
+@pytest.mark.parametrize("damaged", MENDED)
+def test_a_damaged_file_of_a_job_that_runs_again_is_made_again(workflow, damaged):
+    before = workflow.hashes()
+    path, beside = workflow.results / damaged, workflow.results / MENDED[damaged]
+    stat = path.stat()
+    for damage in (_truncated, _flipped, _foreign):
+        path.write_bytes(damage(path))
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        beside.unlink()
+        workflow.snakemake(str(beside.relative_to(workflow.folder)), "--cores", "1")
+        assert workflow.hashes() == before
 
 
 def _others(workflow, damaged: str) -> dict[Path, int]:

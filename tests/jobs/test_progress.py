@@ -78,10 +78,10 @@ def test_the_estimate_of_a_run_halfway_is_within_a_third(times, cores):
 
 
 def test_a_run_counts_its_jobs_its_cells_and_what_failed():
-    progress = Progress({"train": 3, "measure": 2}, 0.0)
+    progress = Progress({"train": 3, "judge_mine": 1, "judge_mine_2": 1}, 0.0)
     progress.start(1, "train", "Train mlp\n on digits", 0.0)
     progress.start(2, "train", "Train softmax", 1.0)
-    progress.start(3, "measure", "", 1.0)
+    progress.start(3, "judge_mine", "", 1.0)
     assert progress.now() == "Train mlp on digits (and 1 more)"
     progress.finish(1, 5.0)
     progress.finish(3, 5.0)

@@ -71,7 +71,7 @@ def test_an_attack_that_trains_networks_works_on_the_device_in_full_precision_an
     monkeypatch.setattr(attack_models, "call", score)
     monkeypatch.setattr(attack_models, "write_table", lambda path, frame, made: written.append(made))
     settings = {"attack": attack, "module": "m", "inputs": {"data": "", "target": ""}, "settings": {}, "seed": 1}
-    attack_models.attack(settings, "data", "models", "scores", None, "auto")
+    attack_models.main(settings, "data", "scores", "models", None, "auto")
     assert seen == [*moved, True]
     assert written[0].get("device") == (moved[0] if moved else None)
 

@@ -16,6 +16,7 @@ from dp_leakage.steps import (
     audit,
     figure,
     fit_attack,
+    judge,
     measure,
     measure_attack,
     measure_audit,
@@ -41,6 +42,7 @@ from dp_leakage.study.steps import (
     train_settings,
 )
 from dp_leakage.study.steps.attack import answered, fit_inputs, fit_settings, query_settings
+from dp_leakage.study.steps.judge import settings_of_job, written
 from dp_leakage.study.steps.parts import part as part_of
 
 REPO = Path(__file__).parents[2]
@@ -133,9 +135,9 @@ class Run:
     def _attack(self, to, name, names, step=attack):
         cell = self.study.cell(*names)
         settings, inputs = settings_of(self.study, "attack", cell, attack=name), attack_inputs(self.study, cell, name)
-        out, rows = (to / self.study.path(pattern, cell, attack=name) for pattern in (paths.SCORES, paths.ATTACKED))
-        step.main(settings, scores=out, rows=rows, **{option: path for option, (path, _) in inputs.items()})
-        return [out, rows]
+        out = to / self.study.path(paths.SCORES, cell, attack=name)
+        step.main(settings, scores=out, **{option: path for option, (path, _) in inputs.items()})
+        return [out]
 
     def attack_yeom(self, to, names=CELL):
         return self._attack(to, "yeom", names)
@@ -168,8 +170,8 @@ class Run:
     def _measure_attack(self, to, part, names):
         cell = self.study.cell(*names)
         out = to / part_of(part).path(self.study, cell)
-        found = STEPS["measure_together"].reads(self.study, cell.names | {"part": part})["found"]
-        measure_attack.main(settings_of(self.study, "measure_together", cell, part=part), found, out)
+        found = STEPS["measure_attack"].reads(self.study, cell.names | {"part": part})["found"]
+        measure_attack.main(settings_of(self.study, "measure_attack", cell, part=part), found, out)
         return [out]
 
     def measure_yeom(self, to, names=CELL):
@@ -332,24 +334,50 @@ def test_every_stage_is_among_those_that_are_damaged(tiny):
     assert {Path(path).name for path in read} == kinds
 
 
-@pytest.mark.parametrize(
-    ("step", "module", "file"),
-    [("attack_yeom", attack, "yeom.parquet"), ("attack_attribute", attack_models, "yeom_attribute.parquet")],
-)
-def test_scores_that_are_current_are_kept_and_others_made_again(tiny, step, module, file, monkeypatch):
-    attacked = []
-    own = module.attack
-    monkeypatch.setattr(module, "attack", lambda *args, **kwargs: (attacked.append(step), own(*args, **kwargs)))
-    scores = Path("again") / TARGET / "attack" / file
-    tiny(step)
-    tiny(step)
-    assert attacked == [step]
-    for number, damage in enumerate(DAMAGES.values()):
-        damage(scores)
-        tiny(step)
-        assert len(attacked) == 2 + number
-        assert scores.read_bytes() == scores.relative_to("again").read_bytes()
-    shutil.rmtree("again")
+@pytest.fixture
+def judged(tiny):
+    """The settings of the job that judges the private cell, and the files that it makes."""
+    job = tiny.study.cell(*CELL).names
+    return settings_of_job(tiny.study, "judge", job), written(tiny.study, "judge", job)
+
+
+@pytest.mark.parametrize("damaged", ["signals.npz", "attack/shokri.parquet", "measured/strongest.parquet"])
+def test_what_is_current_is_kept_and_what_is_not_is_made_again(judged, damaged):
+    settings, files = judged
+    path = Path(TARGET) / damaged
+    before = {file: (file.stat().st_ino, file.read_bytes()) for file in files}
+    for damage in DAMAGES.values():
+        damage(path)
+        judge.main(settings, device="cpu")
+        assert path.read_bytes() == before[path][1]
+        assert {file: file.stat().st_ino for file in files if file != path} == {
+            file: inode for file, (inode, _) in before.items() if file != path
+        }
+    judge.main(settings, device="cpu")
+
+
+def test_a_step_that_fails_leaves_what_the_others_make_and_is_named(judged, monkeypatch):
+    settings, files = judged
+    before = {file: file.read_bytes() for file in files}
+    own = attack.main
+
+    def failing(settings, **files):
+        if settings["attack"] == "yeom":
+            raise UserError("yeom cannot be computed")
+        own(settings, **files)
+
+    monkeypatch.setattr(attack, "main", failing)
+    for file in files:
+        file.unlink()
+    with pytest.raises(UserError, match=r"^yeom cannot be computed$"):
+        judge.main(settings, device="cpu")
+    # What reads its scores is not made either.
+    missing = {Path(TARGET) / folder / "yeom.parquet" for folder in ("attack", "measured")}
+    missing.add(Path(TARGET) / "measured" / "strongest.parquet")
+    assert {file for file in files if not file.exists()} == missing
+    monkeypatch.undo()
+    judge.main(settings, device="cpu")
+    assert {file: file.read_bytes() for file in files} == before
 
 
 def test_a_step_run_again_makes_the_same_bytes(tiny):

@@ -91,7 +91,7 @@ def test_the_attack_finds_what_it_would_beside_trained_models(tmp_path, digits):
     for target in (None, models):
         inputs = {"inputs": settings["inputs"] | {"target": identity(trained)}}
         scores = tmp_path / "iga.parquet"
-        attack_models.attack(settings | inputs, data, target, scores, tmp_path / "iga.npz", "cpu")
+        attack_models.main(settings | inputs, data, scores, target, tmp_path / "iga.npz", "cpu")
         frames.append(pd.read_parquet(scores))
     pd.testing.assert_frame_equal(*frames, check_exact=True)
     assert len(frames[0]) == 2 * ITERATED["images"]

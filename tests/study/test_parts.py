@@ -14,9 +14,9 @@ from dp_leakage.steps.measure_attack import MEASURES
 from dp_leakage.study import paths
 from dp_leakage.study.cells import together
 from dp_leakage.study.file import load_studies
-from dp_leakage.study.plan import everything, figure_inputs, figure_parts
+from dp_leakage.study.plan import everything, figure_inputs
 from dp_leakage.study.steps import STEPS, settings_of
-from dp_leakage.study.steps.parts import GIVEN, PARTS, part, pictures
+from dp_leakage.study.steps.parts import GIVEN, PARTS, figure_parts, part, pictures
 from dp_leakage.study.targets import check_names
 
 REPO = Path(__file__).parents[2]
@@ -69,7 +69,7 @@ def test_figures_read_metrics_that_were_measured_once(studies):
 
 
 def measured_from(study, cell, name):
-    reads = STEPS["measure_together"].reads
+    reads = STEPS["measure_attack"].reads
     return reads(study, cell.names | {"part": name})["found"] if name in (*ATTACKS, STRONGEST) else ()
 
 
@@ -92,7 +92,7 @@ def test_the_strongest_of_some_attacks_is_one_of_those_that_the_figure_names(stu
     cell = study.cell("digits", "mlp", "none")
     part_of_two = together(cell, ["yeom", "rmia_online"])
     assert part_of_two == "strongest=yeom+rmia_online"
-    read = settings_of(study, "measure_together", cell, part=part_of_two)["reads"]
+    read = settings_of(study, "measure_attack", cell, part=part_of_two)["reads"]
     assert [attack for attack, _ in read] == ["yeom", "rmia_online"]
     with pytest.raises(UserError, match="not attacked by 'shokri'"):
         check_names(study, "digits", "mlp", "none", part="strongest=yeom+shokri")

@@ -8,7 +8,7 @@ from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.study.file import load_studies, study_files, typed
-from dp_leakage.study.plan import figure_cells
+from dp_leakage.study.steps.parts import figure_cells
 
 
 def test_every_study_file_loads_at_every_scale_that_it_names():

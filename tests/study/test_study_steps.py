@@ -7,18 +7,25 @@ import pytest
 import yaml
 from loading import LEARNED_ON, load, projected
 
-from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.study import paths, steps
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.paths import fitted, group_of
-from dp_leakage.study.plan import figure_settings, published_file, target_descriptions
-from dp_leakage.study.steps import STEPS
+from dp_leakage.study.plan import everything, figure_settings, published_file, target_descriptions
+from dp_leakage.study.steps import ENTRIES, STEPS
 from dp_leakage.study.steps.attack import answered
+from dp_leakage.study.steps.judge import joins, written
 
 REPO = Path(__file__).parents[2]
 CELL = {"dataset": "digits", "model": "mlp", "defense": "none"}
+# Steps that run in the jobs of others, and jobs of several steps.
+OF_JUDGE = {
+    "attack", "attack_models", "measure_attack", "measure_audit", "measure_coins", "measure_groups",
+    "measure_structure", "measure_training",
+}  # fmt: skip
+ALSO = {"reconstruct": ["attack_models", "measure_attack"], "audit": ["audit", "measure_audit"]}
+OF_ATTACK = {paths.ROWS: paths.ATTACKED}
 
 
 def loaded(file):
@@ -51,9 +58,9 @@ def test_a_job_holds_the_models_of_its_cell_or_of_its_role(study):
 
 
 def test_every_step_asks_for_memory_and_time(study):
-    job = CELL | {"attack": "shokri", "group": "none", "answers": "signals"}
+    job = CELL | {"attack": "shokri", "part": "shokri", "group": "none", "answers": "signals"}
     (of_learned,) = load(projected(features="learned", learned_on=LEARNED_ON)).values()
-    for name, step in STEPS.items():
+    for name, step in ENTRIES.items():
         asked = job | {"role": "shadow"} if name == "train_auxiliary" else job
         study = of_learned if name == "learn_features" else study
         assert step.memory(study, asked) >= 1000
@@ -61,22 +68,30 @@ def test_every_step_asks_for_memory_and_time(study):
 
 
 def test_every_rule_makes_what_its_entry_says_and_asks_the_entry_for_the_rest():
-    text = "".join((REPO / "workflow" / "rules" / f"{name}.smk").read_text() for name in ("data", "train", "attack"))
+    files = ("data", "train", "auxiliary", "judge")
+    text = "".join((REPO / "workflow" / "rules" / f"{name}.smk").read_text() for name in files)
     rules = dict(re.findall(r"(?ms)^rule (\w+):\n(.*?)(?=^\S|\Z)", text))
-    assert set(rules) == {*STEPS, "attack_models"}
+    assert set(rules) == ({*STEPS} - OF_JUDGE) | {"reconstruct"}
     for rule, body in rules.items():
-        step = "attack" if rule == "attack_models" else rule
         written = re.search(r"    output:\n(.*?)    log:", body, re.DOTALL)[1]
         made = {getattr(paths, name) for name in re.findall(r"paths\.(\w+)", written)}
-        said = {paths.ANSWERS} if step == "query" else set(STEPS[step].writes.values())
-        assert made == said - ({paths.IMAGES} if step == "attack" else set())  # `reconstruct` makes those too
-        assert all(f'{asked}("{step}")' in body for asked in ("settings_of", "memory_of", "minutes_of"))
+        steps = ALSO.get(rule, [rule])
+        said = {pattern for step in steps for pattern in STEPS[step].writes.values()}
+        assert made == ({paths.ANSWERS} if rule == "query" else {OF_ATTACK.get(path, path) for path in said})
+        assert all(f'{asked}("{rule}")' in body for asked in ("settings_of", "memory_of", "minutes_of"))
 
 
-def test_a_step_that_attacks_has_every_option_and_a_file_for_those_that_it_reads(study):
+def test_the_jobs_of_a_cell_make_each_of_its_files_once(study):
+    for cell in study.cells.values():
+        rules = ["judge"] if joins(cell) else ["judge", "measure"]
+        made = [path for rule in rules for path in written(study, rule, cell.names)]
+        assert len(set(made)) == len(made)
+        assert {study.path(paths.METRICS, cell), study.path(paths.CURVE, cell)} <= set(made) <= set(everything(study))
+
+
+def test_a_step_that_attacks_has_a_file_for_each_option(study):
     files = STEPS["attack"].reads(study, CELL | {"attack": "yeom"})
-    assert files["signals"] == answered(study, "digits", "mlp", "target", "none")[0]
-    assert files["fitted"] == files["target"] == []
+    assert files == {"signals": answered(study, "digits", "mlp", "target", "none")[0]}
     learning = STEPS["attack"].reads(study, CELL | {"attack": "shokri"})
     assert learning["fitted"] == fitted(study, "digits", "mlp", "shokri")
 
@@ -101,11 +116,6 @@ def test_cells_wait_for_the_undefended_one_in_a_submission_of_its_own():
     assert steps.training_group(CELL) == "baseline"
     assert steps.training_group(CELL | {"defense": "gaussian-eps=1"}) == "cell"
     assert (steps.query_group({"group": "shadow"}), steps.query_group({"group": "none"})) == ("auxiliary", "cell")
-
-
-def test_a_pattern_of_attacks_names_them_or_fits_nothing():
-    assert steps.attacks_that(lambda entry: True).split("|") == list(ATTACKS)
-    assert steps.attacks_that(lambda entry: False) == "(?!)"
 
 
 def test_a_cell_that_the_study_does_not_have_is_refused(study):

@@ -19,10 +19,9 @@ FIGURES = {
 }
 EVERY_FIGURE = Counter(FIGURES)
 END = Counter({"quickstart_report": 1, "quickstart": 1})
-ATTACKED = Counter({"query": 2 * CELLS + 2, "attack": 2 * CELLS, "attack_models": CELLS})
-# Yeom's and Shokri's attacks together; each alone is measured in its own job.
-MEASURED = Counter({"measure_training": CELLS, "measure_together": CELLS, "measure": CELLS})
-TRAINED = Counter({"train_target": CELLS, "train_auxiliary": 1, "fit_attack": 1})
+JUDGED = Counter(judge_quickstart=CELLS)
+AUXILIARY = Counter({"train_auxiliary": 1, "query": 2, "fit_attack": 1})
+TRAINED = Counter({"train_target": CELLS}) + AUXILIARY
 
 
 def test_a_finished_study_has_nothing_to_do(workflow):
@@ -39,13 +38,12 @@ def test_results_that_were_copied_without_snakemakes_notes_are_named(workflow):
 
 def test_a_fresh_copy_runs_every_job_once(unrun):
     planned = unrun.planned("quickstart")
-    assert planned == Counter(prepare_dataset=1, project_pca=1) + TRAINED + ATTACKED + MEASURED + EVERY_FIGURE + END
+    assert planned == Counter(prepare_dataset=1, project_pca=1) + TRAINED + JUDGED + EVERY_FIGURE + END
 
 
 def test_a_new_epsilon_runs_its_cells_and_the_figures(workflow):
     workflow.configure(epsilon=[1, 10, 100])
-    new = Counter(train_target=2, query=4, attack=4, attack_models=2, measure_training=2, measure_together=2, measure=2)
-    assert workflow.planned("quickstart") == new + EVERY_FIGURE + END
+    assert workflow.planned("quickstart") == Counter(train_target=2, judge_quickstart=2) + EVERY_FIGURE + END
 
 
 def test_an_epsilon_less_runs_the_figures_only(workflow):
@@ -53,17 +51,10 @@ def test_an_epsilon_less_runs_the_figures_only(workflow):
     assert workflow.planned("quickstart") == EVERY_FIGURE + END
 
 
-def test_a_figure_asks_for_what_it_draws_and_no_more(unrun):
+def test_a_figure_asks_for_the_cells_that_it_draws_and_no_other_figure(unrun):
     planned = unrun.planned("quickstart_fig_leakage_yeom")
-    assert planned == Counter(
-        prepare_dataset=1,
-        project_pca=1,
-        train_target=CELLS,
-        query=CELLS,
-        attack=CELLS,
-        measure_training=CELLS - 1,  # what the private ones prove is drawn above
-        quickstart_fig_leakage_yeom=1,
-    )
+    drawn = Counter(prepare_dataset=1, project_pca=1, quickstart_fig_leakage_yeom=1)
+    assert planned == drawn + TRAINED + JUDGED
 
 
 def test_an_edit_to_a_figure_draws_that_figure_and_writes_the_report(workflow):
@@ -79,27 +70,23 @@ def test_an_edit_to_what_all_figures_share_draws_all_of_them_and_trains_nothing(
 def test_an_edit_to_the_trainer_trains_and_runs_what_follows(workflow):
     workflow.append("src/dp_leakage/training/trainer.py", "\n\nEDITED = True\n")
     planned = workflow.planned("quickstart")
-    assert planned == TRAINED + ATTACKED + MEASURED + EVERY_FIGURE + END
+    assert planned == TRAINED + JUDGED + EVERY_FIGURE + END
 
 
 def test_an_edit_to_a_command_is_found_by_a_dry_run_which_fills_in_none(workflow):
-    workflow.edit("workflow/rules/attack.smk", "steps.measure --settings", "steps.measure  --settings")
-    assert workflow.planned("quickstart") == Counter(measure=CELLS) + END
+    workflow.edit("workflow/rules/judge.smk", '("judge", "--settings', '("judge", " --settings')
+    assert workflow.planned("quickstart") == JUDGED + EVERY_FIGURE + END
 
 
 def test_an_edit_to_an_attack_runs_that_attack(workflow):
     workflow.append("src/dp_leakage/attacks/membership/yeom.py", "\n\nEDITED = True\n")
-    drawn = Counter(
-        {"quickstart_fig_leakage_yeom": 1, "quickstart_fig_pareto": 1, "quickstart_table_members_exposed": 1}
-    )
-    assert workflow.planned("quickstart") == Counter(attack=CELLS, measure_together=CELLS, measure=CELLS) + drawn + END
+    # Jobs of figures keep what they find: of equal parts nothing is drawn again.
+    assert workflow.planned("quickstart") == JUDGED + EVERY_FIGURE + END
 
 
 def test_an_edit_to_the_accountants_retrains_nothing(workflow):
     workflow.append("src/dp_leakage/privacy/accounting/spend.py", "\n\nEDITED = True\n")
-    without = Counter(quickstart_table_members_exposed=1)  # all others have ε or what it proves in them
-    measured = Counter(measure_training=CELLS, measure=CELLS)
-    assert workflow.planned("quickstart") == measured + (EVERY_FIGURE - without) + END
+    assert workflow.planned("quickstart") == JUDGED + EVERY_FIGURE + END
 
 
 def test_an_edit_to_the_metrics_measures_and_draws_but_attacks_nothing(workflow):
@@ -107,8 +94,7 @@ def test_an_edit_to_the_metrics_measures_and_draws_but_attacks_nothing(workflow)
     scores, rows = (cell / folder / "yeom.parquet" for folder in ("attack", "measured"))
     before = scores.stat().st_ino, rows.stat().st_ino
     workflow.append("src/dp_leakage/metrics/roc.py", "\n\nEDITED = True\n")
-    attacked = Counter(attack=2 * CELLS, attack_models=CELLS)
-    assert workflow.planned("quickstart") == attacked + MEASURED + EVERY_FIGURE + END
+    assert workflow.planned("quickstart") == JUDGED + EVERY_FIGURE + END
     workflow.snakemake(str(rows.relative_to(workflow.folder)), "--cores", "1")
     assert scores.stat().st_ino == before[0]  # whoever writes a file puts a new one in its place
     assert rows.stat().st_ino != before[1]
@@ -116,17 +102,53 @@ def test_an_edit_to_the_metrics_measures_and_draws_but_attacks_nothing(workflow)
 
 def test_a_setting_of_one_attack_runs_that_attack(workflow):
     workflow.configure(attacks={"yeom_attribute": {"features": 3}})
-    drawn = Counter({"quickstart_fig_leakage_attribute": 1})
-    assert workflow.planned("quickstart") == Counter(attack_models=CELLS, measure=CELLS) + drawn + END
+    assert workflow.planned("quickstart") == JUDGED + EVERY_FIGURE + END
 
 
 def test_a_new_attack_asks_no_model_again(workflow):
+    cell = workflow.results / "digits" / "mlp" / "none"
+    kept = [cell / "signals.npz", cell / "attack" / "yeom.parquet"]
+    before = [path.stat().st_ino for path in kept]
     workflow.configure(attacks={"attack_p": {}})
     planned = workflow.planned("quickstart")
-    assert planned["query"] == planned["train_target"] == planned["attack_models"] == 0
-    assert planned["attack"] == CELLS
-    # The strongest of all, and the strongest of those that fig_pareto names, which was the same before.
-    assert planned["measure_together"] == 2 * CELLS
+    assert planned["query"] == planned["train_target"] == 0
+    assert planned["judge_quickstart"] == CELLS
+    workflow.snakemake(str((cell / "attack" / "attack_p.parquet").relative_to(workflow.folder)), "--cores", "1")
+    assert [path.stat().st_ino for path in kept] == before
+
+
+def test_an_attack_that_fails_leaves_what_the_others_find(workflow):
+    cell = workflow.results / "digits" / "mlp" / "none"
+    before = workflow.hashes()
+    for path in [cell / "signals.npz", cell / "metrics.parquet", *cell.glob("attack/*"), *cell.glob("measured/*")]:
+        path.unlink()
+    yeom = "src/dp_leakage/attacks/membership/yeom.py"
+    text = (workflow.folder / yeom).read_text()
+    workflow.append(yeom, "\n\ndef score(*_):\n    raise ZeroDivisionError\n")
+    target = str((cell / "metrics.parquet").relative_to(workflow.folder))
+    said = workflow.snakemake(target, "--cores", "1", check=False)
+    assert "Error in rule judge_quickstart" in said
+    assert "Cannot restore" not in said
+    assert (cell / "attack" / "shokri.parquet").exists()
+    assert (cell / "measured" / "training.parquet").exists()
+    assert not (cell / "attack" / "yeom.parquet").exists()
+    assert not (cell / "metrics.parquet").exists()
+    kept = (cell / "attack" / "shokri.parquet").stat().st_ino
+    (workflow.folder / yeom).write_text(text)
+    workflow.run()
+    assert workflow.hashes() == before
+    assert (cell / "attack" / "shokri.parquet").stat().st_ino == kept
+
+
+def test_files_that_are_made_again_and_come_out_equal_draw_nothing(workflow):
+    cell = workflow.results / "digits" / "mlp" / "none"
+    kept = [*cell.glob("attack/*"), *(workflow.results / "figures").glob("*.csv")]
+    before, inodes = workflow.hashes(), [path.stat().st_ino for path in kept]
+    (cell / "signals.npz").unlink()
+    assert workflow.planned("quickstart")["judge_quickstart"] == 1
+    workflow.run()
+    assert workflow.hashes() == before
+    assert [path.stat().st_ino for path in kept] == inodes
 
 
 def test_comments_docstrings_and_layout_run_nothing(workflow):
@@ -152,9 +174,8 @@ def test_a_new_attack_and_a_new_kind_of_figure_run_nothing(workflow):
 
 def test_swapping_two_values_runs_what_they_reach(workflow):
     workflow.configure(shadow={"count": 3, "size": 200})
-    assert workflow.planned("quickstart_fig_leakage_shokri") == Counter(
-        train_auxiliary=1, query=2, fit_attack=1, attack=CELLS, quickstart_fig_leakage_shokri=1
-    )
+    drawn = Counter(quickstart_fig_leakage_shokri=1)
+    assert workflow.planned("quickstart_fig_leakage_shokri") == AUXILIARY + JUDGED + drawn
 
 
 def test_an_attack_on_untrained_models_trains_none(unrun):

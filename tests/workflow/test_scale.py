@@ -72,32 +72,31 @@ def test_jayaraman2019_asks_for_the_jobs_that_its_file_describes(whole):
     # also 44 cells of clipped batches (softmax regression) and 11 with the printed λ in each model.
     cells = 4 * (1 + 6 + 33 + 11) + 44 + 11 + 11
     attacked = 4 * (1 + 33 + 11)
-    assert Counter({rule: count for rule, count in planned.items() if not rule.startswith("jayaraman2019")}) == Counter(
+    of_study = Counter({rule: count for rule, count in planned.items() if "jayaraman2019" not in rule})
+    assert of_study == Counter(
         prepare_dataset=2,
         project_pca=2,
         train_target=cells,
         train_auxiliary=4,
         fit_attack=4,
-        query=2 * attacked + 2 * 4,
-        attack=2 * attacked,
-        attack_models=attacked,
-        measure_together=attacked,
-        measure_training=cells,
-        measure=cells,
+        query=2 * 4,
     )
+    judged = {rule: count for rule, count in planned.items() if rule.startswith("judge_jayaraman2019")}
+    assert sorted(judged.values()) == [cells - attacked, attacked]
     figures = len(yaml.safe_load(next(path for path in STUDIES if "jayaraman2019" in str(path)).read_text())["figures"])
     assert sum(count for rule, count in planned.items() if rule.startswith("jayaraman2019_")) == figures + 1
 
 
 def test_a_figure_of_jayaraman2019_asks_for_its_own_cells(whole):
-    # CIFAR-100, MLP: the undefended model and 44 private ones; Yeom's attack needs no shadow models.
+    # CIFAR-100, MLP: the undefended model and 44 private ones, each judged as a whole.
     assert whole.planned("jayaraman2019_fig6b") == Counter(
         prepare_dataset=1,
         project_pca=1,
+        train_auxiliary=1,
+        fit_attack=1,
+        query=2,
         train_target=45,
-        query=45,
-        attack=45,
-        measure_training=44,
+        judge_jayaraman2019=45,
         jayaraman2019_fig6b=1,
     )
 

@@ -11,7 +11,7 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
 from dp_leakage import plugins
-from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.paths import is_plain, user_path
@@ -29,7 +29,15 @@ from dp_leakage.study import CLASS_SCORES, SIGNALS, paths, plan
 from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
-from dp_leakage.study.steps import STEPS, attacks_that, query_group, training_group
+from dp_leakage.study.steps import (
+    ENTRIES,
+    STEPS,
+    joined_apart,
+    query_group,
+    shapes,
+    training_group,
+)
+from dp_leakage.study.steps.judge import apart
 from dp_leakage.study.targets import (
     DEFAULT,
     asked,
@@ -210,8 +218,6 @@ wildcard_constraints:
     model="[a-z][a-z0-9_]*",
     defense="(?!(?:shadow|reference)/)[^/]+",
     attack="|".join(ATTACKS),
-    # Membership attacks that are measured together.
-    part=f"{STRONGEST}(=[a-z0-9_+]+)?",
     role="shadow|reference",
     # A group of models that are asked together: a cell's targets, or auxiliary models, shared or of one defense.
     group="[^/]+(/(shadow|reference))?",
@@ -233,10 +239,10 @@ def of_job(asked):
     )
 
 
-# What a rule asks its entry in `STEPS`, by the step's name.
+# What a rule asks its entry, by the name of its step or of its job of several steps.
 def inputs_of(step):
     """Its inputs by option."""
-    return of_job(STEPS[step].reads)
+    return of_job(ENTRIES[step].reads)
 
 
 def input_of(step, option):
@@ -246,18 +252,18 @@ def input_of(step, option):
 
 def settings_of(step):
     """Its settings, as JSON (Snakemake compares params by value)."""
-    return of_job(lambda study, job: canonical(STEPS[step].settings(study, job)))
+    return of_job(lambda study, job: canonical(ENTRIES[step].settings(study, job)))
 
 
 def memory_of(step):
     """The megabytes that an attempt asks for."""
-    asked = of_job(STEPS[step].memory)
+    asked = of_job(ENTRIES[step].memory)
     return of_wildcards(lambda wildcards, attempt: attempt * asked(wildcards))
 
 
 def minutes_of(step):
     """The minutes that an attempt asks for."""
-    asked = of_job(STEPS[step].minutes)
+    asked = of_job(ENTRIES[step].minutes)
     return of_wildcards(lambda wildcards, attempt: attempt * asked(wildcards))
 
 
@@ -303,7 +309,7 @@ GPUS = int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu
 
 
 def figure_outputs(study, figure):
-    """A figure's files; the picture is in `snakemake --report` too."""
+    """A figure's files, which a job keeps where they are current; the picture is in `snakemake --report` too."""
     files = paths.figure_files(study, figure)
     picture = report(
         files["png"],
@@ -311,7 +317,8 @@ def figure_outputs(study, figure):
         category=as_label(study.spec["title"]),
         labels={"figure": as_label(plan.title_of(study, figure))},
     )
-    return files | {"png": picture}
+    kept = {form: update(path) for form, path in files.items()}
+    return kept | {"png": update(picture)}
 
 
 def asked_by(study):

@@ -10,9 +10,8 @@ VALID = f"up to {LONGEST} small letters, digits and _, a letter first"
 # The workflow's own rules. No target may have one of their names.
 RULES = (
     "all", "prepare_dataset", "learn_features", "project_pca", "train_target", "train_auxiliary",
-    "train_auxiliary_same", "time_training", "query", "fit_attack", "fit_attack_same", "attack", "attack_models",
-    "reconstruct", "audit", "measure_training", "measure", "measure_together", "measure_coins", "measure_groups",
-    "measure_structure", "measure_audit", "tune",
+    "train_auxiliary_same", "time_training", "query", "fit_attack", "fit_attack_same", "reconstruct", "audit",
+    "measure", "tune",
 )  # fmt: skip
 # Words that YAML does not read as text, and the names of files, folders and parts of a cell.
 YAML = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")

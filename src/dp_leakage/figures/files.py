@@ -83,6 +83,15 @@ def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) ->
     return picture
 
 
+def is_current(pdf: Path, png: Path, csv: Path, identity: str) -> bool:
+    """Whether the three files lie whole there and are of this identity, so that the figure need not be drawn."""
+    try:
+        read_figure(pdf, png, csv, identity)
+    except UserError:
+        return False
+    return True
+
+
 def further_notes(png: bytes) -> str:
     """The notes of a figure that found no room in its picture; "" if all did."""
     from PIL import Image

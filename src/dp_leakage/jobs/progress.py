@@ -6,7 +6,7 @@ Nothing here knows Snakemake; ``snakemake_logger_plugin_dp_leakage`` hands over 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-CELL = "measure"  # the rule whose job completes a cell
+CELL = "judge_"  # how the rules begin whose jobs judge a cell
 TOLD = 10  # an estimate is given after this many seconds
 PAUSE = 30  # between two plain lines, or a twentieth of the time that the run has taken, whichever is longer
 
@@ -51,9 +51,14 @@ class Progress:
         """Jobs that are done."""
         return sum(map(len, self.spent.values()))
 
+    @property
+    def cells(self) -> int:
+        """Cells that the run judges."""
+        return sum(count for rule, count in self.jobs.items() if rule.startswith(CELL))
+
     def plan(self) -> str:
         """Such as ``181 jobs, 54 cells``."""
-        cells = self.jobs.get(CELL)
+        cells = self.cells
         return f"{self.total:,} jobs" + (f", {cells:,} cells" if cells else "")
 
     def counts(self) -> str:
@@ -62,8 +67,8 @@ class Progress:
 
     def _finished(self) -> str:
         words = f"{self.done:,} of {self.total:,} jobs"
-        cells = self.jobs.get(CELL)
-        return words + (f", {len(self.spent.get(CELL, ())):,} of {cells:,} cells" if cells else "")
+        done = sum(len(times) for rule, times in self.spent.items() if rule.startswith(CELL))
+        return words + (f", {done:,} of {self.cells:,} cells" if self.cells else "")
 
     def _failures(self) -> str:
         return f"{len(self.failed):,} failed"

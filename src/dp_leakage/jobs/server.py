@@ -37,7 +37,7 @@ LIFE_LINE = 0
 SLOW = 10.0  # seconds that a process gets to finish its request
 DRIVERS = ("/dev/nvidia", "/dev/dxg")
 # Steps that work on a CUDA device if there is one. Only their processes stay, for one another.
-ON_DEVICE = {f"dp_leakage.steps.{name}" for name in ("tune", "train", "query", "attack_models")}
+ON_DEVICE = {f"dp_leakage.steps.{name}" for name in ("tune", "train", "query", "judge")}
 # Variables that a shell or Snakemake sets for each job and that no library reads while it is imported.
 PASSING = {VARIABLE, "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMP", "TEMPDIR"}
 

@@ -91,7 +91,8 @@ def _refuse_edited(settings: Json, known: str | None, planned: str | None) -> No
     step = Path(sys.argv[0]).stem
     if planned and identity(settings) not in planned.split(":"):
         raise UserError(f"the code or a setting of the step {step} was edited after its job was submitted; {AGAIN}")
-    if known and not is_unchanged(settings.get("code", ""), Path(known), jobs.served):
+    codes = {own.get("code", "") for own in (settings, *(call["settings"] for call in settings.get("calls", ())))}
+    if known and not all(is_unchanged(code, Path(known), jobs.served) for code in codes):
         raise UserError(f"the code of the step {step} was edited while this run was on; {AGAIN}")
 
 

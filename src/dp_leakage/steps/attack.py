@@ -1,4 +1,4 @@
-"""Runs one attack on the answers of one cell's target models, and measures it. Needs no model and no GPU."""
+"""Runs one attack on the answers of one cell's target models. Needs no model and no GPU."""
 
 from functools import partial
 from importlib import import_module
@@ -11,27 +11,13 @@ from dp_leakage.attacks.membership.references import leave_one_out
 from dp_leakage.attacks.person_odds import learned_odds, odds
 from dp_leakage.attacks.persons import person_columns
 from dp_leakage.attacks.signals import score_columns
-from dp_leakage.common.identity import identity
 from dp_leakage.common.user_code import FILES, guarded, whose
-from dp_leakage.provenance.files import is_current, read_tensors, write_table
-from dp_leakage.steps import Json, measure_attack, provenance, run
+from dp_leakage.provenance.files import read_tensors, write_table
+from dp_leakage.steps import Json, provenance
 from dp_leakage.steps._signals import read_signals
 
 
-def main(settings: Json, *, scores: Path, rows: Path, **inputs: Any) -> None:
-    """Writes the attack's scores, unless they are there and current, and then what they reach.
-
-    Args:
-        settings: ``scores`` and ``rows``, the settings by which each of the two files is made.
-        scores, rows: the files.
-        inputs: as `attack` takes them.
-    """
-    if not is_current(scores, identity(settings["scores"])):
-        attack(settings["scores"], scores=scores, **inputs)
-    measure_attack.main(settings["rows"], [scores], rows)
-
-
-def attack(
+def main(
     settings: Json,
     signals: Path,
     class_scores: Path | None = None,
@@ -64,8 +50,3 @@ def attack(
     asked = target.asked
     columns = person_columns(asked, said._asdict(), how, weighed) if how else score_columns(asked, said._asdict())
     write_table(scores, columns, provenance(settings))
-
-
-if __name__ == "__main__":
-    others = ("class_scores?", "reference_signals?", "reference_class_scores?", "fitted?", "data?", "history?")
-    run(main, "signals", *others, "scores", "rows")

@@ -20,7 +20,7 @@ from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import write_table
-from dp_leakage.steps import Json, log, provenance, run
+from dp_leakage.steps import Json, log, provenance
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
 from dp_leakage.steps.train import group_count, groups_of, in_records, units_of
@@ -198,8 +198,3 @@ def _asked(score: str, ensemble: Models, placed: Canaries) -> np.ndarray:
     if placed.person is None:
         return found
     return np.stack([found[:, placed.of == place].mean(axis=1) for place in range(placed.of.max() + 1)], axis=1)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    run(main, "data", "scores", "tuned?", options={"device": "auto", "checkpoint_seconds": 60.0})

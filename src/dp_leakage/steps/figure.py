@@ -8,17 +8,23 @@ import pandas as pd
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.identity import identity
 from dp_leakage.figures import drawn_by
-from dp_leakage.figures.files import NUMBERS, RECORDS, write_figure
+from dp_leakage.figures.files import NUMBERS, RECORDS, is_current, write_figure
 from dp_leakage.figures.published import read_published
 from dp_leakage.figures.reduced import reduced_words, with_scale
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.provenance.files import read_arrays, read_table
-from dp_leakage.steps import Json, run
+from dp_leakage.steps import Json, log, run
 from dp_leakage.steps._metrics import joined
 
 
 def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path, png: Path, csv: Path) -> None:
-    """Reads the parts of every cell (cells first, parts within), writes the three files of the figure."""
+    """Reads the parts of every cell (cells first, parts within), writes the three files of the figure.
+
+    If these are there and of the same settings, they are kept: parts that were made again have come out equal.
+    """
+    if is_current(pdf, png, csv, identity(settings)):
+        log.info("kept: %s", png)
+        return
     names, needs, files = settings["columns"], settings["needs"], iter(metrics)
     parts = [
         (dict(zip(names, values, strict=True)), name, next(files), made)

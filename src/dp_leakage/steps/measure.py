@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps import Json, provenance
 from dp_leakage.steps._metrics import read_rows
 from dp_leakage.steps._rows import write_rows
 
@@ -10,7 +10,3 @@ from dp_leakage.steps._rows import write_rows
 def main(settings: Json, parts: list[Path], metrics: Path) -> None:
     """Reads the rows of every part, in the order of the settings, writes ``metrics.parquet``."""
     write_rows(metrics, read_rows(parts, settings["parts"]), provenance(settings))
-
-
-if __name__ == "__main__":
-    run(main, "metrics", lists=("parts",))

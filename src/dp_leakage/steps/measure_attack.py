@@ -18,7 +18,7 @@ from dp_leakage.metrics import (
 from dp_leakage.metrics.runs import by_repeat
 from dp_leakage.metrics.sources import Asked, measure_sources
 from dp_leakage.provenance.files import read_arrays, read_table
-from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps import Json, provenance
 from dp_leakage.steps._rows import write_rows
 
 # Family of attacks → its rows, from the scores and the attack's name.
@@ -72,7 +72,3 @@ def _answered(path: Path, made: str, rows: np.ndarray) -> Signals:
     """What models say of these records."""
     said = Signals.held_by(read_arrays(path, made)[0], path)
     return said.records(positions(rows, said.record))
-
-
-if __name__ == "__main__":
-    run(main, "rows", "data?", "signals?", "references?", lists=("found",))

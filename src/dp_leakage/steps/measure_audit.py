@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dp_leakage.metrics.audit import measure_audit
 from dp_leakage.provenance.files import read_table
-from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps import Json, provenance
 from dp_leakage.steps._claims import claim_of
 from dp_leakage.steps._rows import write_rows
 
@@ -22,7 +22,3 @@ def main(settings: Json, scores: Path, bounds: Path) -> None:
         frame, audit["designs"], lambda design: claim_of(design, made), settings["comparisons"], audit["seed"]
     )
     write_rows(bounds, rows, provenance(settings))
-
-
-if __name__ == "__main__":
-    run(main, "scores", "bounds")

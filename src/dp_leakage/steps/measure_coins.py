@@ -7,7 +7,7 @@ from dp_leakage.audits import Claim
 from dp_leakage.common.errors import UserError
 from dp_leakage.metrics.coin_audit import measure_coins
 from dp_leakage.provenance.files import read_arrays, read_table
-from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps import Json, provenance
 from dp_leakage.steps._claims import made_by, own_claim
 from dp_leakage.steps._rows import write_rows
 
@@ -29,7 +29,3 @@ def _own(made: Json, claim: Json) -> Claim | None:
     except UserError:
         return None
     return own
-
-
-if __name__ == "__main__":
-    run(main, "signals", "training", "rows")

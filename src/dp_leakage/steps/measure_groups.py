@@ -6,7 +6,7 @@ from dp_leakage.data.groups import RECORDS, Names, groups_of
 from dp_leakage.metrics.calibration import measure_calibration
 from dp_leakage.metrics.groups import measure_groups
 from dp_leakage.provenance.files import read_arrays, read_table
-from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps import Json, provenance
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._rows import write_rows
 
@@ -19,7 +19,3 @@ def main(settings: Json, found: list[Path], data: Path, rows: Path) -> None:
     scores = {attack: read_table(path, made)[0] for path, (attack, made) in zip(found, settings["reads"], strict=True)}
     by_record = measure_calibration(scores) if RECORDS in settings["by"] else []
     write_rows(rows, [*measure_groups(scores, groups), *by_record], provenance(settings))
-
-
-if __name__ == "__main__":
-    run(main, "data", "rows", lists=("found",))

@@ -20,7 +20,7 @@ from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.privacy.rates import FPR_OF_CURVE
 from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import read_table, write_table
-from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps import Json, provenance
 from dp_leakage.steps._models import training_of
 from dp_leakage.steps._rows import write_rows
 
@@ -156,7 +156,3 @@ def _by_epoch(history: pd.DataFrame, training: Training | None, made: Json) -> "
 
 def _row(metric: str, value: float, **qualifiers: Any) -> Json:
     return row(metric, ALL, Estimate(value, value, value), **qualifiers)
-
-
-if __name__ == "__main__":
-    run(main, "training", "baseline", "measured", "curve", "proven")

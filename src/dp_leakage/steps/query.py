@@ -15,7 +15,12 @@ from dp_leakage.steps._models import device_of, models_of, settings_of
 
 
 def main(
-    settings: Json, data: Path, models: Path, signals: Path | None, class_scores: Path | None, device: str
+    settings: Json,
+    data: Path,
+    models: Path,
+    signals: Path | None = None,
+    class_scores: Path | None = None,
+    device: str = "auto",
 ) -> None:
     """Reads models; writes what they say about all records, or class scores of the records of some roles."""
     dataset = read_dataset(data, settings["data"])

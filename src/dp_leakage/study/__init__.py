@@ -9,11 +9,11 @@ measured, and the identities of all that), `plan` (figures, the report, targets)
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET
 from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, SPLIT, TRAINING, TUNE
-from dp_leakage.study.steps import READ_BY_ATTACKS, TIMING
+from dp_leakage.study.steps import TIMING
 from dp_leakage.study.steps.parts import CURVE, PROVEN
 from dp_leakage.study.study import Study
 
 __all__ = [
-    "AUDIT", "CLASS_SCORES", "COINS", "CURVE", "GROUPS", "PROVEN", "READ_BY_ATTACKS", "SIGNALS", "SPLIT", "TARGET",
+    "AUDIT", "CLASS_SCORES", "COINS", "CURVE", "GROUPS", "PROVEN", "SIGNALS", "SPLIT", "TARGET",
     "TIMING", "TRAINING", "TUNE", "Cell", "Study",
 ]  # fmt: skip

@@ -16,8 +16,8 @@ from dp_leakage.common.yaml_files import check_value, parse, read_yaml
 from dp_leakage.figures import enter
 from dp_leakage.study import Study
 from dp_leakage.study.checks import check_reach, check_study
-from dp_leakage.study.plan import figure_cells
 from dp_leakage.study.schema import composed
+from dp_leakage.study.steps.parts import figure_cells
 
 STUDY_FILE = "study.yaml"  # the file of a study that has a folder
 QUOTING = {

@@ -13,19 +13,15 @@ from dp_leakage.common.run_config import CONFIG, read_config
 from dp_leakage.common.shown import one_line
 from dp_leakage.data import files_of
 from dp_leakage.engines import GIVEN as ELSEWHERE
-from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
+from dp_leakage.figures import COMMON, words_of
 from dp_leakage.provenance.fingerprint import ROOT
 from dp_leakage.study import paths
-from dp_leakage.study.cells import MEMBERSHIP, Cell, auxiliary_defense, together
+from dp_leakage.study.cells import MEMBERSHIP, Cell, auxiliary_defense
 from dp_leakage.study.paths import TARGET, figure_files, learned_for, training_files, tuned_for
 from dp_leakage.study.protocol import (
     AUDIT,
-    GROUPS,
-    STRUCTURE,
-    TRAINING,
     attacks_on,
     auxiliary_spec,
-    bounded,
     by_coins,
     keyed,
     source_of,
@@ -34,8 +30,17 @@ from dp_leakage.study.step_code import step_code
 from dp_leakage.study.steps.attack import answered, attacked
 from dp_leakage.study.steps.data import data_identity, prepare_settings
 from dp_leakage.study.steps.entry import Input, made
+from dp_leakage.study.steps.judge import written
 from dp_leakage.study.steps.measure import measure_settings
-from dp_leakage.study.steps.parts import GIVEN, IMAGES, MEASURED, METRICS, PROVEN, SCORES, Given, part
+from dp_leakage.study.steps.parts import (
+    IMAGES,
+    MEASURED,
+    SCORES,
+    figure_cells,
+    figure_parts,
+    kind_of_figure,
+    part,
+)
 from dp_leakage.study.study import Study
 
 PAGE = [ROOT / "report" / file for file in ("page.js", "template.html")]  # not code that is hashed, but the page's text
@@ -55,46 +60,16 @@ def everything(study: Study) -> list[Path]:
         files += [study.path(paths.DATA, dataset=cell.dataset), *learned_for(study, cell.dataset)]
         files += tuned_for(study, cell)
         files += [*training_files(study, cell.dataset, cell.model, TARGET, cell.defense)]
-        files += [study.path(paths.METRICS, cell)]
+        files += [*written(study, "judge", cell.names), study.path(paths.METRICS, cell)]
         for name in dict.fromkeys((*MEASURED, *cell.parts)):
             files += part(name).files(study, cell)
     return list(dict.fromkeys(files))
 
 
 # ------------------------------------------------------------------ figures
-def figure_cells(study: Study, figure: str) -> list[Cell]:
-    """The cells that a figure draws. Raises UserError if it selects none."""
-    select = study.spec["figures"][figure].get("select", {})
-    chosen = [
-        cell for cell in study.cells.values() if all(cell.columns[key] in values for key, values in select.items())
-    ]
-    if not chosen:
-        raise UserError(f"study {study.target}: key 'figures.{figure}.select' fits no cell of the study: {select}")
-    return chosen
-
-
-def figure_parts(study: Study, figure: str, cell: Cell) -> list[str]:
-    """The parts of a cell that a figure receives."""
-    kind, given = _figure_kind(study, figure), _given(study, figure)
-    if given.always:
-        return list(given.always)
-    wanted = study.spec["figures"][figure].get("parts", drawable(study))
-    found = [name for name in wanted if name in cell.parts and given.takes(name)]
-    if found and cell.columns["accountant"]:
-        also = {TRAINING: kind.spent, PROVEN: kind.proven}
-        found += [name for name, needed in also.items() if needed and name not in found]
-    attacks = [name for name in cell.membership if name in found and kind.needs == METRICS]
-    return [*found, together(cell, attacks)] if len(attacks) > 1 else found
-
-
-def drawable(study: Study) -> list[str]:
-    """The parts that a figure may name; without ``parts`` it gets all of them."""
-    return [TRAINING, *study.spec["attacks"], *bounded(study.spec), *keyed(study.spec, STRUCTURE, GROUPS)]
-
-
 def figure_settings(study: Study, figure: str) -> Json:
     """Of step ``figure``."""
-    spec, kind, cells = study.spec["figures"][figure], _figure_kind(study, figure), figure_cells(study, figure)
+    spec, kind, cells = study.spec["figures"][figure], kind_of_figure(study, figure), figure_cells(study, figure)
     prints = study.spec.get("published")
     words = words_of(study.folder / prints) if prints else None
 
@@ -143,20 +118,12 @@ def _drawn(study: Study, figure: str, cell: Cell, name: str) -> str:
 
 def _found(study: Study, figure: str, name: str) -> str | None:
     """The pattern of what an attack itself wrote, if a figure reads that and not the rows."""
-    return FOUND.get(_figure_kind(study, figure).needs) if name in ATTACKS else None
+    return FOUND.get(kind_of_figure(study, figure).needs) if name in ATTACKS else None
 
 
 def caption(study: Study, figure: str) -> str:
     """How to read a figure: the study's own text, or else that of its kind."""
-    return study.spec["figures"][figure].get("caption") or _figure_kind(study, figure).caption
-
-
-def _figure_kind(study: Study, figure: str) -> FigureKind:
-    return FIGURES[study.spec["figures"][figure]["kind"]]
-
-
-def _given(study: Study, figure: str) -> Given:
-    return GIVEN[_figure_kind(study, figure).needs]
+    return study.spec["figures"][figure].get("caption") or kind_of_figure(study, figure).caption
 
 
 def title_of(study: Study, figure: str) -> str:

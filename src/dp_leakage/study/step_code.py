@@ -29,7 +29,6 @@ LAUNCHING = (
     "dp_leakage.engines.asking",
     "dp_leakage.provenance.fingerprint",
 )  # decides in which process a step runs, or whether it does, not what it computes
-MEASURING = ("dp_leakage.steps.measure_attack",)  # what an attack finds does not depend on how it is measured
 # σ is solved in the training job, yet an edit of an accountant that keeps σ must not retrain. `measure` checks σ.
 ACCOUNTING = (
     "dp_leakage.privacy.calibration",

@@ -4,12 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.reduced import FULL
 from dp_leakage.study.cells import Cell, adds_noise, cells_of
 from dp_leakage.study.protocol import AUDIT, COINS, design_of, keyed
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Study:
     folder: Path = Path()
     scale: str = FULL
     contents: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _identities: dict[tuple[str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def target(self) -> str:
@@ -87,8 +90,11 @@ class Study:
         """The file of a pattern of `paths`, of a cell or of these names."""
         return Path(pattern.format(study=self.name, **(cell.names if cell else {}), **names))
 
-    def remembered(self, what: str, name: str, made: Callable[[], str]) -> str:
-        """An identity, hashed once: with many cells this is most of the time before the first job."""
-        if (what, name) not in self._identities:
-            self._identities[what, name] = made()
-        return self._identities[what, name]
+    def remembered(self, what: str, name: str, made: Callable[[], T]) -> T:
+        """What planning asks for many times, made once: with many cells, identities are most of the time before the
+        first job.
+        """
+        if (what, name) not in self._known:
+            self._known[what, name] = made()
+        known: T = self._known[what, name]
+        return known

@@ -1,6 +1,6 @@
 """The targets of the command line. A target that does not exist is answered with the one that was probably meant."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from dp_leakage.common.places import profile_folder
 from dp_leakage.study import Study, paths
 from dp_leakage.study.cells import attacks_in, auxiliary_defense
 from dp_leakage.study.protocol import auxiliary_spec
-from dp_leakage.study.steps import STEPS, group_of
+from dp_leakage.study.steps import ENTRIES, group_of
 
 DEFAULT = "quickstart"  # what a bare `snakemake` runs
 
@@ -125,7 +125,10 @@ def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Ma
     if producer is None:
         parts = Path(target).parts
         if len(parts) > 1 and parts[0] == paths.ROOT:
-            _study_of(target, parts[1], studies)
+            study = _study_of(target, parts[1], studies)
+            if len(parts) > 5:  # a file of a cell
+                cell = dict(zip(("dataset", "model", "defense"), parts[2:5], strict=True))
+                _refusing(target, lambda: check_names(study, **cell, attack=_attack(parts)))
             raise UserError(
                 f"target {target!r} is not a file that the workflow makes; `dp-leakage run STUDY -n` lists those"
             )
@@ -133,13 +136,26 @@ def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Ma
     wildcards = dict(producer.get_wildcards(target))
     if "study" in wildcards:
         study = _study_of(target, wildcards.pop("study"), studies)
-        try:
-            key = STEPS[producer.name].key if producer.name in STEPS else None
-            if key and key not in study.spec:
-                raise UserError(f"study {study.target} has no '{key}'")
-            check_names(study, **_names(wildcards))
-        except UserError as error:
-            raise UserError(f"target {target!r}: {error}") from None
+        _refusing(target, lambda: _check_job(study, producer.name, wildcards))
+
+
+def _check_job(study: Study, rule: str, wildcards: dict[str, str]) -> None:
+    key = ENTRIES[rule].key if rule in ENTRIES else None
+    if key and key not in study.spec:
+        raise UserError(f"study {study.target} has no '{key}'")
+    check_names(study, **_names(wildcards))
+
+
+def _attack(parts: tuple[str, ...]) -> str | None:
+    """The attack whose scores a file of a cell holds by its name."""
+    return Path(parts[6]).stem if len(parts) == 7 and parts[5] == "attack" else None
+
+
+def _refusing(target: str, check: Callable[[], None]) -> None:
+    try:
+        check()
+    except UserError as error:
+        raise UserError(f"target {target!r}: {error}") from None
 
 
 def check_names(

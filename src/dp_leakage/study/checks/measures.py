@@ -15,7 +15,6 @@ from dp_leakage.study import AUDIT, COINS, GROUPS, TIMING, Cell, Study
 from dp_leakage.study.cells import audit_design
 from dp_leakage.study.checks.cells import components_of
 from dp_leakage.study.checks.complaints import check_known, require
-from dp_leakage.study.plan import drawable, figure_cells, figure_parts
 from dp_leakage.study.protocol import (
     STRUCTURE,
     attacks_on,
@@ -31,6 +30,7 @@ from dp_leakage.study.protocol import (
     training_of,
 )
 from dp_leakage.study.steps import AUXILIARY
+from dp_leakage.study.steps.parts import drawable, figure_cells, figure_parts
 from dp_leakage.training.settings import TrainingSettings
 
 TARGETS = {MEMBERS, "target_nonmembers"}

@@ -1,10 +1,9 @@
-"""The steps that ask models and attack by what they answer (``attack.smk``)."""
+"""The steps that ask models and attack by what they answer (``auxiliary.smk``, ``judge.smk``)."""
 
-from collections.abc import Callable
 from math import prod
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS, GRADIENTS, STRONGEST, Attack
+from dp_leakage.attacks import ATTACKS, GRADIENTS, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.identity import identity
 from dp_leakage.data import OUTPUTS
@@ -24,7 +23,7 @@ from dp_leakage.study.protocol import (
     way_of_person,
 )
 from dp_leakage.study.resources import attack_minutes
-from dp_leakage.study.step_code import ACCOUNTING, MEASURING, noise_modules, own_files, step_code
+from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
 from dp_leakage.study.steps.data import data_identity
 from dp_leakage.study.steps.entry import STEPS, Files, Input, Job, Step, cell_of, identities, made, path_of
 from dp_leakage.study.steps.train import (
@@ -38,19 +37,8 @@ from dp_leakage.study.steps.train import (
 )
 from dp_leakage.study.study import Study
 
-# Options of the attack steps.
-READ_BY_ATTACKS = (
-    SIGNALS, CLASS_SCORES, f"reference_{SIGNALS}", f"reference_{CLASS_SCORES}", "fitted", "data", "history", "target"
-)  # fmt: skip
 # What attacks read of models → the step that makes it.
 ANSWERED_BY = {SIGNALS: "query", CLASS_SCORES: "query"}
-
-
-def attacks_that(chosen: Callable[[Attack], bool]) -> str:
-    """A pattern for the names of the attacks that the function accepts. If it accepts none, the pattern matches
-    nothing.
-    """
-    return "|".join(name for name, entry in ATTACKS.items() if chosen(entry)) or "(?!)"
 
 
 # ---------------------------------------------------------------------- answers
@@ -196,10 +184,10 @@ def _attack_code(study: Study, cell: Cell, attack: str) -> str:
     entry = ATTACKS[attack]
     if sees_untrained(study.spec, attack):  # the noise is solved for in this step, by the accountants
         own = own_files(cell.training)
-        return step_code("attack_models", entry.module, *noise_modules(cell.training), exclude=MEASURING, own=own)
+        return step_code("attack_models", entry.module, *noise_modules(cell.training), own=own)
     if entry.reads == "models":
-        return step_code("attack_models", entry.module, exclude=(*MEASURING, *ACCOUNTING))
-    return step_code("attack", entry.module, exclude=MEASURING)
+        return step_code("attack_models", entry.module, exclude=ACCOUNTING)
+    return step_code("attack", entry.module)
 
 
 def attacked(study: Study, cell: Cell, attack: str) -> str:
@@ -219,16 +207,17 @@ def before_attack(study: Study, cell: Cell, attack: str) -> list[Path]:
 
 
 # ---------------------------------------------------------------------- entries
-def _options(inputs: dict[str, Input]) -> Files:
-    """The file behind every option that an attack step may have."""
-    none: Files = {option: [] for option in READ_BY_ATTACKS}
-    return none | {option: path for option, (path, _) in inputs.items()}
+def _files(inputs: dict[str, Input]) -> Files:
+    """The file of each input, by option."""
+    return {option: path for option, (path, _) in inputs.items()}
 
 
-def _attacked(study: Study, job: Job) -> Json:
-    """Of what an attack finds, and of what that reaches."""
-    found = attack_settings(study, cell_of(study, job), job["attack"])
-    return {"scores": found, "rows": _together(study, {**job, "part": job["attack"]})}
+def _attacks(study: Study, job: Job) -> Json:
+    return attack_settings(study, cell_of(study, job), job["attack"])
+
+
+def _attack_reads(study: Study, job: Job) -> Files:
+    return _files(attack_inputs(study, cell_of(study, job), job["attack"]))
 
 
 def _together(study: Study, job: Job) -> Json:
@@ -244,7 +233,7 @@ def _from_two_sources(study: Study, job: Job) -> Json:
     Only references that the user gave count as trained alike: those that are trained here draw from what is left of
     both sources, or from these records.
     """
-    inputs, dataset = _source_inputs(study, job), job["dataset"]
+    inputs, dataset = source_inputs(study, job), job["dataset"]
     if not inputs:
         return {}
     known = source_of(study.spec, dataset)["source"] != OUTPUTS  # else a record's only feature is its number
@@ -252,7 +241,7 @@ def _from_two_sources(study: Study, job: Job) -> Json:
     return {"sources": identities(inputs) | {"features": known, "alike": alike}}
 
 
-def _source_inputs(study: Study, job: Job) -> dict[str, Input]:
+def source_inputs(study: Study, job: Job) -> dict[str, Input]:
     """What it is told from, of all attacks together: option → file and its identity."""
     cell = cell_of(study, job)
     if job["part"] != STRONGEST or not two_sources(study.spec, cell.dataset):
@@ -318,24 +307,14 @@ STEPS["query"] = Step(
 STEPS["fit_attack"] = Step(
     {"fitted": paths.FITTED},
     lambda study, job: fit_settings(*_fit(study, job)),
-    reads=lambda study, job: _options(fit_inputs(*_fit(study, job))),
+    reads=lambda study, job: {"class_scores": [], "data": []} | _files(fit_inputs(*_fit(study, job))),
     memory=memory,
     minutes=attack_time,
 )
-STEPS["attack"] = Step(
-    {"scores": paths.SCORES, "images": paths.IMAGES, "rows": paths.ATTACKED},
-    _attacked,
-    reads=lambda study, job: _options(attack_inputs(study, cell_of(study, job), job["attack"])),
-    memory=memory,
-    minutes=attack_time,
-)
-STEPS["measure_together"] = Step(
+STEPS["attack"] = Step({"scores": paths.SCORES}, _attacks, reads=_attack_reads)
+STEPS["attack_models"] = Step({"scores": paths.SCORES, "images": paths.IMAGES}, _attacks, reads=_attack_reads)
+STEPS["measure_attack"] = Step(
     {"rows": paths.ROWS},
     _together,
-    reads=lambda study, job: (
-        scores_of(study, job)
-        | {"data": [], "signals": [], "references": []}
-        | {option: path for option, (path, _) in _source_inputs(study, job).items()}
-    ),
-    memory=memory,
+    reads=lambda study, job: scores_of(study, job) | _files(source_inputs(study, job)),
 )

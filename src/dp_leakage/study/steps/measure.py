@@ -1,4 +1,6 @@
-"""The steps that measure a cell (``attack.smk``), and the audit, which trains models of its own."""
+"""The steps that measure a cell (``judge.smk``), and the audit, which trains models of its own."""
+
+from pathlib import Path
 
 from dp_leakage.common.config import Json
 from dp_leakage.privacy.accounting.rules import relation_of_game
@@ -6,13 +8,13 @@ from dp_leakage.privacy.mechanisms import MECHANISM_FILES
 from dp_leakage.study import paths
 from dp_leakage.study.cells import Cell, adds_noise, audit_design
 from dp_leakage.study.paths import TARGET
-from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, STRUCTURE, design_of, seed_of
+from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, design_of, seed_of
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
 from dp_leakage.study.steps.attack import answered, found_by, scores_of
 from dp_leakage.study.steps.data import data_identity
-from dp_leakage.study.steps.entry import STEPS, Files, Job, Step, always, cell_of, made
+from dp_leakage.study.steps.entry import STEPS, Files, Job, Step, cell_of, made
 from dp_leakage.study.steps.parts import part
-from dp_leakage.study.steps.train import memory, rate_of, tuned
+from dp_leakage.study.steps.train import rate_of, tuned
 from dp_leakage.study.study import Study
 
 
@@ -94,6 +96,28 @@ def _bounds(study: Study, job: Job) -> Json:
     }
 
 
+def _data(study: Study, job: Job) -> Files:
+    return {"data": study.path(paths.DATA, dataset=job["dataset"])}
+
+
+def _models(study: Study, job: Job) -> Files:
+    return {"models": study.path(paths.TRAINED, cell_of(study, job))} | _data(study, job)
+
+
+def _history(study: Study, job: Job) -> Files:
+    return {"training": study.path(paths.HISTORY, cell_of(study, job))}
+
+
+def _baseline(study: Study, job: Job) -> Path:
+    """The history of the undefended cell, against which accuracy is lost."""
+    return study.path(paths.HISTORY, study.cell(job["dataset"], job["model"], "none"))
+
+
+def _signals(study: Study, job: Job) -> Path:
+    cell = cell_of(study, job)
+    return answered(study, cell.dataset, cell.model, TARGET, cell.defense)[0]
+
+
 def _parts(study: Study, job: Job) -> Files:
     """One file for each part that measures the cell, in the order of the settings."""
     cell = cell_of(study, job)
@@ -101,14 +125,24 @@ def _parts(study: Study, job: Job) -> Files:
 
 
 STEPS |= {
-    "audit": Step({"scores": paths.AUDIT}, _audit, reads=tuned, memory=always(3000), minutes=always(120), key=AUDIT),
-    "measure_audit": Step({"bounds": paths.BOUNDS}, _bounds, key=AUDIT),
-    "measure_training": Step(
-        {"measured": paths.MEASURED, "curve": paths.CURVE, "proven": paths.PROVEN}, _measured_training
+    "audit": Step({"scores": paths.AUDIT}, _audit, reads=lambda study, job: _data(study, job) | tuned(study, job)),
+    "measure_audit": Step(
+        {"bounds": paths.BOUNDS},
+        _bounds,
+        reads=lambda study, job: {"scores": study.path(paths.AUDIT, cell_of(study, job))},
     ),
-    "measure_coins": Step({"rows": paths.COINS}, _coins),
-    "measure_structure": Step({"rows": paths.STRUCTURE}, _structure, memory=memory, key=STRUCTURE),
-    "measure_groups": Step({"rows": paths.GROUPS}, _groups, reads=scores_of, memory=memory, key=GROUPS),
+    "measure_training": Step(
+        {"measured": paths.MEASURED, "curve": paths.CURVE, "proven": paths.PROVEN},
+        _measured_training,
+        reads=lambda study, job: _history(study, job) | {"baseline": _baseline(study, job)},
+    ),
+    "measure_coins": Step(
+        {"rows": paths.COINS}, _coins, reads=lambda study, job: {"signals": _signals(study, job)} | _history(study, job)
+    ),
+    "measure_structure": Step({"rows": paths.STRUCTURE}, _structure, reads=_models),
+    "measure_groups": Step(
+        {"rows": paths.GROUPS}, _groups, reads=lambda study, job: scores_of(study, job) | _data(study, job)
+    ),
     "measure": Step(
         {"metrics": paths.METRICS}, lambda study, job: measure_settings(study, cell_of(study, job)), reads=_parts
     ),

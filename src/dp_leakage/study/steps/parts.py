@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
+from dp_leakage.common.errors import UserError
+from dp_leakage.figures import FIGURES, FigureKind
 from dp_leakage.study import paths
-from dp_leakage.study.cells import MEMBERSHIP, Cell
-from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, STRUCTURE, TRAINING
+from dp_leakage.study.cells import MEMBERSHIP, Cell, together
+from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, STRUCTURE, TRAINING, bounded, keyed
 from dp_leakage.study.steps.attack import answered, before_attack
 from dp_leakage.study.steps.entry import made, path_of
 from dp_leakage.study.steps.train import TIMING
@@ -67,7 +69,7 @@ def _answers(study: Study, cell: Cell) -> list[Path]:
 
 def _attacked(name: str, before: Callable[[Study, Cell], list[Path]] = _nothing) -> Part:
     """What one attack reaches, or some membership attacks together."""
-    return Part("measure_together", before=before, names={"part": name})
+    return Part("measure_attack", before=before, names={"part": name})
 
 
 PARTS: dict[str, Part] = {
@@ -120,3 +122,47 @@ GIVEN: dict[str, Given] = {
     SCORES: Given(takes=_is_membership),
     IMAGES: Given(takes=pictures),
 }
+
+
+# ------------------------------------------------------------------ what a figure receives
+def figure_cells(study: Study, figure: str) -> list[Cell]:
+    """The cells that a figure draws. Raises UserError if it selects none."""
+    chosen = [cell for cell in study.cells.values() if figure_selects(study, figure, cell)]
+    if not chosen:
+        select = study.spec["figures"][figure].get("select", {})
+        raise UserError(f"study {study.target}: key 'figures.{figure}.select' fits no cell of the study: {select}")
+    return chosen
+
+
+def figure_selects(study: Study, figure: str, cell: Cell) -> bool:
+    """Whether a figure draws a cell."""
+    select = study.spec["figures"][figure].get("select", {})
+    return all(cell.columns[key] in values for key, values in select.items())
+
+
+def figure_parts(study: Study, figure: str, cell: Cell) -> list[str]:
+    """The parts of a cell that a figure receives."""
+    kind, given = kind_of_figure(study, figure), _given(study, figure)
+    if given.always:
+        return list(given.always)
+    wanted = study.spec["figures"][figure].get("parts", drawable(study))
+    found = [name for name in wanted if name in cell.parts and given.takes(name)]
+    if found and cell.columns["accountant"]:
+        also = {TRAINING: kind.spent, PROVEN: kind.proven}
+        found += [name for name, needed in also.items() if needed and name not in found]
+    attacks = [name for name in cell.membership if name in found and kind.needs == METRICS]
+    return [*found, together(cell, attacks)] if len(attacks) > 1 else found
+
+
+def drawable(study: Study) -> list[str]:
+    """The parts that a figure may name; without ``parts`` it gets all of them."""
+    return [TRAINING, *study.spec["attacks"], *bounded(study.spec), *keyed(study.spec, STRUCTURE, GROUPS)]
+
+
+def kind_of_figure(study: Study, figure: str) -> FigureKind:
+    """The kind of a figure."""
+    return FIGURES[study.spec["figures"][figure]["kind"]]
+
+
+def _given(study: Study, figure: str) -> Given:
+    return GIVEN[kind_of_figure(study, figure).needs]

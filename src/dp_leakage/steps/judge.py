@@ -1,0 +1,68 @@
+"""Runs the steps of one job on a cell one after another: asks its models, attacks, measures and joins.
+
+What is there and current is kept, so that a new attack or an edited setting makes only its own files. A step that fails
+leaves the files of the others; the job fails once these are made.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import identity
+from dp_leakage.provenance.files import is_current
+from dp_leakage.steps import Json, log, run
+
+
+def main(settings: Json, **options: object) -> None:
+    """Runs those steps whose files are not there and current.
+
+    Args:
+        settings: ``calls``, of each step its name, settings, and what it reads and writes by option.
+        options: of config.yaml, for the steps that take them.
+
+    Raises:
+        UserError: with the sentences of all steps that failed. Any other exception of a step is raised as it is.
+    """
+    failed: list[Exception] = []
+    missing: set[str] = set()
+    for call in settings["calls"]:
+        writes = [*call["writes"].values()]
+        if all(is_current(Path(path), identity(call["settings"])) for path in writes):
+            log.info("kept: %s", " ".join(writes))
+            continue
+        if missing.isdisjoint(_files(call["reads"])):
+            log.info("making: %s", " ".join(writes))
+            try:
+                _run(call, options)
+                continue
+            except Exception as error:  # raised below, once the other steps have run
+                failed.append(error)
+        missing.update(writes)
+    for one in failed:
+        if not isinstance(one, UserError):
+            raise one
+    if failed:
+        raise UserError("\n".join(map(str, failed)))
+
+
+def _run(call: Json, options: dict[str, object]) -> None:
+    step: Callable[..., None] = import_module(f"dp_leakage.steps.{call['step']}").main
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+    taken = inspect.signature(step).parameters
+    reads = {
+        option: [*map(Path, file)] if isinstance(file, list) else Path(file) for option, file in call["reads"].items()
+    }
+    writes = {option: Path(path) for option, path in call["writes"].items()}
+    step(call["settings"], **reads, **writes, **{name: value for name, value in options.items() if name in taken})
+
+
+def _files(reads: Json) -> set[str]:
+    return {path for file in reads.values() for path in (file if isinstance(file, list) else [file])}
+
+
+if __name__ == "__main__":
+    run(main, options={"device": "auto", "checkpoint_seconds": 60.0})

@@ -1,0 +1,209 @@
+"""What one job does of a cell once its models are trained (``judge.smk``): steps that run one after another.
+
+A cell is asked, attacked by what it answers, measured and joined in one process. What takes long, and what few figures
+draw, is in jobs of its own (`apart`): pictures of what attacks rebuild, and audits. Where a cell has one of these, a
+last job joins what was measured.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
+from dp_leakage.common.config import Json
+from dp_leakage.study import paths
+from dp_leakage.study.cells import Cell
+from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET
+from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, STRUCTURE
+from dp_leakage.study.steps.attack import ANSWERED_BY, answered, attack_inputs, attack_time, source_inputs
+from dp_leakage.study.steps.entry import STEPS, Files, Job, Step, always, cell_of
+from dp_leakage.study.steps.parts import figure_parts, figure_selects
+from dp_leakage.study.steps.train import memory
+from dp_leakage.study.study import Study
+
+# Parts of a cell that a step of their own measures → that step; attacks have `measure_attack`.
+MEASURED_BY = {COINS: "measure_coins", STRUCTURE: "measure_structure", GROUPS: "measure_groups"}
+
+
+class Call(NamedTuple):
+    """One step of a job: its settings, and the files that it reads and writes, by option."""
+
+    step: str
+    settings: Json
+    reads: Files
+    writes: dict[str, Path]
+
+    def as_json(self) -> Json:
+        """For the job's own settings."""
+        reads = {
+            option: list(map(str, file)) if isinstance(file, list) else str(file) for option, file in self.reads.items()
+        }
+        writes = {option: str(path) for option, path in self.writes.items()}
+        return {"step": self.step, "settings": self.settings, "reads": reads, "writes": writes}
+
+
+def call_of(study: Study, step: str, job: Job, *options: str) -> Call:
+    """A step of a job. ``options`` are those of its outputs, if not all."""
+    entry, names = STEPS[step], {**job, "study": study.name}
+    writes = {option: Path(entry.writes[option].format(**names)) for option in options or entry.writes}
+    reads = {option: file for option, file in entry.reads(study, job).items() if file != []}
+    return Call(step, entry.settings(study, job), reads, writes)
+
+
+def apart(name: str) -> bool:
+    """Whether a part of a cell is made in a job of its own."""
+    return name == AUDIT or (name in ATTACKS and ATTACKS[name].family in PICTURING)
+
+
+def joins(cell: Cell) -> bool:
+    """Whether the job that judges a cell also joins what was measured, as nothing of the cell is made apart."""
+    return not any(map(apart, cell.parts))
+
+
+# ---------------------------------------------------------------------- what the jobs do
+def _judged(study: Study, job: Job) -> Iterator[Call]:
+    cell = cell_of(study, job)
+    job = cell.names
+    for what in (SIGNALS, CLASS_SCORES):
+        if answered(study, cell.dataset, cell.model, TARGET, cell.defense, what)[0] in answers_read(study):
+            asked = {"dataset": cell.dataset, "model": cell.model, "group": cell.defense, "answers": what}
+            for step in dict.fromkeys(("query", ANSWERED_BY[what])):
+                yield call_of(study, step, asked, what)
+    attacks = [name for name in cell.parts if name in ATTACKS and not apart(name)]
+    for name in attacks:
+        step = "attack_models" if ATTACKS[name].reads == "models" else "attack"
+        yield call_of(study, step, {**job, "attack": name}, "scores")
+        yield call_of(study, "measure_attack", {**job, "part": name})
+    yield call_of(study, "measure_training", job)
+    for name, step in MEASURED_BY.items():
+        if name in cell.parts:
+            yield call_of(study, step, job)
+    for name in [*([STRONGEST] if STRONGEST in cell.parts else []), *_subsets(study, cell)]:
+        yield call_of(study, "measure_attack", {**job, "part": name})
+    if joins(cell):
+        yield call_of(study, "measure", job)
+
+
+def _reconstructed(study: Study, job: Job) -> Iterator[Call]:
+    yield call_of(study, "attack_models", job)
+    yield call_of(study, "measure_attack", {**job, "part": job["attack"]})
+
+
+def _audited(study: Study, job: Job) -> Iterator[Call]:
+    yield call_of(study, "audit", job)
+    yield call_of(study, "measure_audit", job)
+
+
+def _joined(study: Study, job: Job) -> Iterator[Call]:
+    yield call_of(study, "measure", job)
+
+
+# Rule → the steps of its job.
+CALLS: dict[str, Callable[[Study, Job], Iterator[Call]]] = {
+    "judge": _judged, "reconstruct": _reconstructed, "audit": _audited, "measure": _joined
+}  # fmt: skip
+
+
+def calls(study: Study, rule: str, job: Job) -> list[Call]:
+    """The steps of a job in their order. An input of a later one may be an output of an earlier one."""
+    name = "/".join(f"{key}={value}" for key, value in sorted(job.items()))
+    return study.remembered(f"calls of {rule}", name, lambda: list(CALLS[rule](study, job)))
+
+
+def written(study: Study, rule: str, job: Job) -> list[Path]:
+    """All files that a job writes."""
+    return [path for call in calls(study, rule, job) for path in call.writes.values()]
+
+
+def read(study: Study, rule: str, job: Job) -> list[Path]:
+    """All files that a job reads and that others write."""
+    files = [file for call in calls(study, rule, job) for file in call.reads.values()]
+    found = [path for file in files for path in (file if isinstance(file, list) else [file])]
+    own = set(written(study, rule, job))
+    return [path for path in dict.fromkeys(found) if path not in own]
+
+
+def settings_of_job(study: Study, rule: str, job: Job) -> Json:
+    """The settings of a job of several steps."""
+    return {"calls": [call.as_json() for call in calls(study, rule, job)]}
+
+
+def _entry(rule: str, minutes: Callable[[Study, Job], int], key: str | None = None) -> Step:
+    return Step(
+        {},
+        lambda study, job: settings_of_job(study, rule, job),
+        reads=lambda study, job: {"files": read(study, rule, job)},
+        memory=memory,
+        minutes=minutes,
+        key=key,
+    )
+
+
+def _minutes(study: Study, job: Job) -> int:
+    cell = cell_of(study, job)
+    attacks = [name for name in cell.parts if name in ATTACKS and not apart(name)]
+    return 5 + sum(attack_time(study, {**cell.names, "attack": name}) for name in attacks)
+
+
+JOBS = {
+    "judge": _entry("judge", _minutes),
+    "reconstruct": _entry("reconstruct", attack_time),
+    "audit": _entry("audit", always(120), key=AUDIT),
+    "measure": _entry("measure", always(5)),
+}
+
+
+# ---------------------------------------------------------------------- which files
+def answers_read(study: Study) -> set[Path]:
+    """The answers of target models that an attack, the coins or the report of the study reads."""
+    return study.remembered("answers read", "", lambda: set(_answers_read(study)))
+
+
+def _answers_read(study: Study) -> Iterator[Path]:
+    for cell in study.cells.values():
+        yield from (
+            path for name in cell.parts if name in ATTACKS for path, _ in attack_inputs(study, cell, name).values()
+        )
+        if COINS in cell.parts:
+            yield answered(study, cell.dataset, cell.model, TARGET, cell.defense)[0]
+        if STRONGEST in cell.parts:
+            yield from (path for path, _ in source_inputs(study, {**cell.names, "part": STRONGEST}).values())
+
+
+def _subsets(study: Study, cell: Cell) -> list[str]:
+    """Some of the membership attacks on a cell that figures measure together."""
+    parts = [
+        name
+        for figure in study.spec["figures"]
+        if figure_selects(study, figure, cell)
+        for name in figure_parts(study, figure, cell)
+    ]
+    return [name for name in dict.fromkeys(parts) if name.startswith(f"{STRONGEST}=")]
+
+
+def shapes(study: Study) -> list[tuple[str, list[str], str]]:
+    """The rules that judge the cells of a study, one for all cells of which the same files are made: Snakemake wants to
+    know a rule's outputs before it knows the cell.
+
+    Returns:
+        For each, its name, its files below the folder of the cell, and the pattern of its wildcard ``study``.
+    """
+    found: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in study.cells.values():
+        folder = study.path(paths.CELL, cell)
+        files = tuple(str(path.relative_to(folder)) for path in written(study, "judge", cell.names))
+        found.setdefault(files, []).append(cell)
+    names = [f"judge_{study.target}", *(f"judge_{study.target}_{number}" for number in range(2, len(found) + 1))]
+    return [(name, list(files), only(study, cells)) for name, (files, cells) in zip(names, found.items(), strict=False)]
+
+
+def only(study: Study, cells: Iterable[Cell]) -> str:
+    """A pattern for a wildcard ``study`` that is followed by one of these cells."""
+    keys = "|".join(re.escape(cell.key) for cell in cells)
+    return f"{re.escape(study.name)}(?=/(?:{keys})/)" if keys else "(?!)"
+
+
+def joined_apart(studies: Iterable[Study]) -> str:
+    """A pattern for a wildcard ``study`` that is followed by a cell whose parts a job of its own joins."""
+    return "|".join(only(study, [cell for cell in study.cells.values() if not joins(cell)]) for study in studies)

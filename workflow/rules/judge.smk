@@ -1,0 +1,126 @@
+"""Each cell is judged by one job once it is trained: it asks the models, attacks, measures and joins.
+
+A job keeps what is there and current (`update`), so that a new attack or an edited setting makes only its own files.
+What takes long and few figures draw is in jobs of its own: `reconstruct` and `audit`. Where a cell has one of
+these, `measure` joins its parts.
+"""
+
+JUDGE = by_file("judge", "--settings {params.settings:q}")
+
+
+for _study in STUDIES.values():
+    for _name, _files, _cells in or_stop(lambda: shapes(_study)):
+
+        rule:
+            name:
+                _name
+            input:
+                unpack(inputs_of("judge")),
+            output:
+                [update(f"{paths.CELL}/{_file}") for _file in _files],
+            log:
+                paths.log("judge"),
+            benchmark:
+                paths.benchmark("judge")
+            wildcard_constraints:
+                study=_cells,
+            group:
+                "cell"
+            conda:
+                JOBS
+            threads: 1
+            resources:
+                mem_mb=memory_of("judge"),
+                runtime=minutes_of("judge"),
+                gpu=GPUS,
+            params:
+                settings=settings_of("judge"),
+            message:
+                "Judge {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
+            shell:
+                JUDGE
+
+
+rule reconstruct:
+    """One attack that rebuilds records from the target models of one cell, its pictures, and what it reaches."""
+    input:
+        unpack(inputs_of("reconstruct")),
+    output:
+        update(paths.SCORES),
+        update(paths.IMAGES),
+        update(paths.ATTACKED),
+    log:
+        paths.log("attack_{attack}"),
+    benchmark:
+        paths.benchmark("reconstruct", "{dataset}.{model}.{defense}.{attack}")
+    wildcard_constraints:
+        attack="|".join(filter(apart, ATTACKS)),
+    group:
+        "cell"
+    conda:
+        JOBS
+    threads: 1
+    resources:
+        mem_mb=memory_of("reconstruct"),
+        runtime=minutes_of("reconstruct"),
+        gpu=lambda wildcards: GPUS if ATTACKS[wildcards.attack].on_device else 0,
+    params:
+        settings=settings_of("reconstruct"),
+    message:
+        "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
+    shell:
+        JUDGE
+
+
+rule audit:
+    """Models of a cell that are trained with canaries, the canaries' scores, and the lower bounds on ε they prove."""
+    input:
+        unpack(inputs_of("audit")),
+    output:
+        update(paths.AUDIT),
+        update(paths.BOUNDS),
+    log:
+        paths.log("audit"),
+    benchmark:
+        paths.benchmark("audit")
+    conda:
+        JOBS
+    threads: 1
+    resources:
+        mem_mb=memory_of("audit"),
+        runtime=minutes_of("audit"),
+        gpu=GPUS,
+    params:
+        settings=settings_of("audit"),
+    message:
+        "Audit {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
+    shell:
+        JUDGE
+
+
+rule measure:
+    """All metrics of a cell with their intervals, where some are of jobs of their own."""
+    input:
+        unpack(inputs_of("measure")),
+    output:
+        update(paths.METRICS),
+    log:
+        paths.log("measure"),
+    benchmark:
+        paths.benchmark("measure")
+    wildcard_constraints:
+        study=joined_apart(STUDIES.values()),
+    group:
+        "cell"
+    conda:
+        JOBS
+    threads: 1
+    resources:
+        mem_mb=memory_of("measure"),
+        runtime=minutes_of("measure"),
+    params:
+        settings=settings_of("measure"),
+    message:
+        "Join what was measured of {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
+    shell:
+        JUDGE
