@@ -16,7 +16,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.data.augment import COPIES
 from dp_leakage.engines import ENGINES
 from dp_leakage.figures.files import RECORDS, write_figure
-from dp_leakage.figures.reduced import reduced_words
+from dp_leakage.figures.origin import beware
 from dp_leakage.metrics.people import ASKED, RIGHT
 from dp_leakage.provenance.files import write_arrays, write_table, write_tensors
 from dp_leakage.share import main, share
@@ -217,7 +217,7 @@ def test_the_readme_says_which_models_are_there_what_they_spent_and_which_are_no
 
 
 def test_the_readme_of_a_reduced_run_says_that_it_is_one_and_what_it_saw(results, tmp_path):
-    words = reduced_words("smoke", {"cifar100": "digits"})
+    words = beware("smoke", {"cifar100": "digits"})
     assert "digits" in words
     for folder, said in (("smoke", words), ("whole", "")):
         write_claims(results, reduced=said)

@@ -16,4 +16,11 @@ The rooms, from the bottom up; each imports only those before it (`tests/test_ro
 makes the model that is given away; ``results`` reads a study's results from Python.
 """
 
+import sys
+
 __version__ = "0.3.0"
+
+if sys.argv[:1] == ["-m"]:  # `python -m dp_leakage.NAME`, before any import of that module
+    from dp_leakage.common.surroundings import check_surroundings
+
+    check_surroundings()

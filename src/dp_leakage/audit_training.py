@@ -16,8 +16,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +44,11 @@ Train = Callable[[np.ndarray, np.ndarray, int], Predict]
 NOT_REFUTED, FAILED, REFUTED = 0, 2, 3  # exit statuses; make turns every failure into 2
 VERDICTS = {NOT_REFUTED: "not refuted", FAILED: "error", REFUTED: "refuted"}
 MOST = 1e30  # the largest output; margins of much larger ones are infinite
+MOST_SEARCH = 0.3  # share of a training's time that the search of its noise takes, from which on it is said
+SEARCHES = (
+    "Of this, {search} are the search of the noise for a target ε, which make_private_with_epsilon repeats in each "
+    "call; call opacus.accountants.utils.get_noise_multiplier once, and make_private(noise_multiplier=…) in each."
+)
 SAME = (
     "the trained functions say the same about a canary, in or out, so this audit would find no fault; valid is a "
     "training that uses the records that it is given, and outputs that depend on them"
@@ -82,8 +89,10 @@ def scored(
             # incomplete batch, a canary would never be trained on.
             order = orders.permutation(everybody)
             rows = order[~np.isin(order, placed.held[~coins])]
-            predict = train(placed.x[rows], placed.y[rows], int(own))
-            yield {"outputs": _outputs(predict(x.copy()), canaries, data.n_classes)}
+            with search_seconds() as searched:
+                predict = train(placed.x[rows], placed.y[rows], int(own))
+            outputs = _outputs(predict(x.copy()), canaries, data.n_classes)
+            yield {"outputs": outputs, "searched": np.array(sum(searched))}
 
     ended = [time.monotonic()]
     for model, found in enumerate(apart("the training function", outputs)):
@@ -94,9 +103,35 @@ def scored(
             first, second = ended[1] - ended[0], ended[2] - ended[1]
             together = duration(first + second * (models - 1))
             print(f"The second training took {duration(second)}; all take about {together}.", flush=True)
+            if (searched := float(found["searched"])) > MOST_SEARCH * second:
+                print(SEARCHES.format(search=duration(searched)), flush=True)
         show(f"\rtraining {model + 1} of {models}")
     show("\n")
     return scores, held
+
+
+@contextmanager
+def search_seconds() -> Iterator[list[float]]:
+    """Yield a list of how long each search of noise for a target ε by Opacus takes, if it is loaded already."""
+    seconds: list[float] = []
+    engine = sys.modules.get("opacus.privacy_engine")
+    if engine is None:
+        yield seconds
+        return
+    search = engine.get_noise_multiplier
+
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        start = time.monotonic()
+        try:
+            return search(*args, **kwargs)
+        finally:
+            seconds.append(time.monotonic() - start)
+
+    engine.get_noise_multiplier = timed  # type: ignore[attr-defined]
+    try:
+        yield seconds
+    finally:
+        engine.get_noise_multiplier = search  # type: ignore[attr-defined]
 
 
 def _outputs(said: object, records: int, classes: int) -> np.ndarray:

@@ -80,6 +80,8 @@ INDEPENDENT = {
     "combined": "membership/test_combined.py::"
     "test_the_scores_are_those_of_trees_fitted_on_references_taken_for_targets",
     "gap": "membership/test_label_only.py::test_the_gap_attack_is_accuracy_on_members_less_accuracy_on_others",
+    "highest_posterior": "membership/test_highest_posterior.py::"
+    "test_scores_are_the_largest_softmax_and_flags_a_quantile_of_new_records",
     "label_noise": "membership/test_label_only.py::test_shares_are_the_normal_probability_of_staying_on_ones_side",
     "lira": "membership/test_lira.py::test_online_scores_equal_the_exact_log_likelihood_ratios",
     "loss_trace": "membership/test_loss_trace.py::"

@@ -10,6 +10,7 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.metrics import measure_attribute
 
 SETTINGS = {**ATTACKS["yeom_attribute"].settings, "features": 2}
+CLOSEST = {**SETTINGS, "rule": "closest"}
 DISTINCT = {**SETTINGS, "candidates": "distinct_quartiles"}
 
 
@@ -43,6 +44,31 @@ def test_rows_equal_a_loop_over_records_models_and_candidates(overfitted):
                 assert got["score"] == pytest.approx(wrong - right, rel=1e-3, abs=1e-5)
                 if abs(wrong - right) > 1e-5:
                     assert got["guess"] == (losses[1] < losses[0])
+
+
+def test_the_rule_of_the_text_guesses_the_loss_closest_to_the_mean_training_loss(overfitted):
+    data, target, _ = overfitted
+    frame = attribute.score(target, data, None, CLOSEST, 0).set_index(["repeat", "record", "feature"])
+    lower = attribute.score(target, data, None, SETTINGS, 0).set_index(["repeat", "record", "feature"])
+    assert frame.index.equals(lower.index)
+    members, others = data.roles["target_members"], data.roles["target_nonmembers"]
+
+    def loss(module, row, changes):
+        x = torch.from_numpy(data.x[row]).double()
+        for feature, value in changes.items():
+            x[feature] = float(value)
+        return torch.nn.functional.cross_entropy(module(x[None]), torch.tensor([int(data.y[row])])).item()
+
+    for k in range(2):
+        module = target.module(k).double()
+        mean = np.mean([loss(module, row, {}) for row in members])
+        for feature in frame.index.unique("feature"):
+            tried = np.percentile(data.x[[*members, *others], feature], [25, 75])
+            for row in (*members[:10], *others[-10:]):
+                low, high = (abs(loss(module, row, {feature: value}) - mean) for value in tried)
+                if abs(low - high) > 1e-5:
+                    assert frame.loc[(k, row, feature), "guess"] == (high < low)
+    assert ((frame["truth"] == frame["guess"]) == (frame["score"] > 0)).all()
 
 
 def test_a_guess_is_right_exactly_where_the_score_is_positive(overfitted):

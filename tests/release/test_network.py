@@ -227,4 +227,4 @@ def test_the_cards_example_runs_for_images(made, monkeypatch):
 
 
 def test_the_small_studies_of_the_readme_have_a_plan():
-    assert len(released_plan("quickstart", "softmax_regression/gaussian-rdp-eps=1", {}, REPO).rows) == 800
+    assert len(released_plan("quickstart", "softmax_regression/gaussian-rdp-eps=1", {}, REPO).rows) == 1200

@@ -66,8 +66,8 @@ def test_a_release_is_verified_without_the_data(made, tmp_path, monkeypatch, cap
 
 def test_its_noise_is_solved_for_all_records_of_the_pool(plan, made):
     told = json.loads((made / PRIVACY).read_text())
-    assert len(plan.rows) == told["mechanism"]["records"] == 800
-    assert told["mechanism"]["sampling_probability"] == 50 / 800
+    assert len(plan.rows) == told["mechanism"]["records"] == 1200
+    assert told["mechanism"]["sampling_probability"] == 240 / 1200
     spent = {row["delta"]: row["epsilon"] for row in told["epsilon"]}
     assert 50 < spent[1e-5] <= told["epsilon_asked"] == 100
     assert spent[1e-5] < spent[1e-6] < spent[1e-8]
@@ -152,14 +152,14 @@ def test_no_sentence_says_less_than_what_was_spent(between, monkeypatch):
 @pytest.mark.parametrize(
     ("sampler", "words"),
     [
-        ("poisson", "Poisson batches (a record is in each with a chance of 6.25 %, independently of all others); "),
-        ("shuffle", "shuffled batches (a record is in one of them in every epoch; each has 6.25 % of all records); "),
+        ("poisson", "Poisson batches (a record is in each with a chance of 20 %, independently of all others); "),
+        ("shuffle", "shuffled batches (a record is in one of them in every epoch; each has 20 % of all records); "),
     ],
 )
 def test_the_sheet_says_in_words_how_batches_are_drawn(made, sampler, words):
     told = json.loads((made / PRIVACY).read_text())
     told["mechanism"]["sampler"] = sampler
-    assert f"128 steps, {words}" in page(sections(told))
+    assert f"40 steps, {words}" in page(sections(told))
 
 
 def test_weights_are_those_of_the_architecture(plan, made):
@@ -275,7 +275,7 @@ def restated(folder, change):
     [
         (lambda told: told["epsilon"][0].update(epsilon=1.0), "epsilon must be"),
         (lambda told: told["mechanism"].update(noise_multiplier=9.0), "epsilon must be"),
-        (lambda told: told["mechanism"].update(steps=1), "steps and sampling_probability must be 128 and 0.0625"),
+        (lambda told: told["mechanism"].update(steps=1), "steps and sampling_probability must be 40 and 0.2"),
         (
             lambda told: told.update(epsilon_asked="much"),
             "key 'epsilon_asked' is 'much'; valid is null, or a number above 0",

@@ -14,7 +14,7 @@ import pytest
 
 from dp_leakage.common.user_code import FILES
 from dp_leakage.figures import draw
-from dp_leakage.figures.reduced import reduced_words
+from dp_leakage.figures.origin import beware
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.report import (
     ReportContext,
@@ -270,7 +270,7 @@ def test_a_study_without_privacy_recommends_no_budget(context: ReportContext, pa
 
 
 def test_a_reduced_run_says_that_it_is_one(context: ReportContext, page: Page) -> None:
-    words = reduced_words("smoke", {"digits": "digits", "cifar100": "digits"})
+    words = beware("smoke", {"digits": "digits", "cifar100": "digits"})
     assert words in Page(render(replace(context, reduced=words))).text
     assert "Reduced run" not in page.text
 

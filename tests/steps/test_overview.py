@@ -6,7 +6,7 @@ from datetime import datetime
 from html import unescape
 from pathlib import Path
 
-from dp_leakage.figures.reduced import reduced_words
+from dp_leakage.figures.origin import beware
 from dp_leakage.provenance.files import UNSEALED, write_json, write_page
 from dp_leakage.report import Claim, as_json
 from dp_leakage.steps.overview import write_overview
@@ -16,7 +16,7 @@ def study(folder: Path, name: str, words: str, seconds: int) -> Path:
     own = folder / name
     own.mkdir()
     claim = Claim("digits.answer", "answer", "digits", words, verdict="both", screen=1)
-    reduced = reduced_words(name.partition("-")[2] or "paper", {"digits": "digits"})
+    reduced = beware(name.partition("-")[2] or "paper", {"digits": "digits"})
     write_json(own / "claims.json", as_json(name, f"Title of {name}", reduced, [claim]))
     write_page(own / "report.html", f"<!DOCTYPE html>{UNSEALED}<p>{words}")
     os.utime(own / "report.html", (seconds, seconds))

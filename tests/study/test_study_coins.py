@@ -49,12 +49,12 @@ def test_every_cell_of_a_data_set_has_the_same_coins_and_another_seed_others():
 def test_rates_steps_and_deltas_are_of_the_pool_and_members_are_half_of_it():
     study = load({})["quickstart"]
     cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
-    assert train_settings(study, cell)["subset"]["size"] == 800
-    assert (cell.columns["n_records"], cell.columns["n_members"], cell.columns["n_nonmembers"]) == (800, 400, 400)
+    assert train_settings(study, cell)["subset"]["size"] == 1200
+    assert (cell.columns["n_records"], cell.columns["n_members"], cell.columns["n_nonmembers"]) == (1200, 600, 600)
     rated = {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson", "training": {"sampling_rate": 0.1}}
     study = load({"defenses": [{"defense": "none"}, rated]})["quickstart"]
     cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
-    assert cell.training["training"]["batch_size"] == 80
+    assert cell.training["training"]["batch_size"] == 120
 
 
 def test_losses_are_kept_only_where_an_attack_reads_them_and_need_two_evaluated_epochs():
@@ -91,7 +91,7 @@ def test_a_cells_bound_is_for_the_neighbors_that_its_coins_decide_between_and_co
     for defense, neighbors in (
         ("none", "add_remove"),
         ("gaussian-rdp-eps=1", "add_remove"),
-        ("gaussian-zcdp-eps=1", "zero_out"),
+        ("gaussian-zcdp-eps=8", "zero_out"),
     ):
         cell = study.cell("digits", "mlp", defense)
         told = settings_of(study, "measure_coins", cell)
@@ -112,11 +112,11 @@ def test_a_cells_bound_is_for_the_neighbors_that_its_coins_decide_between_and_co
         ({"design": "coin"}, "design' is 'coin'"),
         (roles(pool=10), "valid is a whole number from 20"),
         ({"datasets": {"digits": {"augment": "after_split"}}}, "in and out at once"),
-        ({"training": {"batch_size": 801}}, "at most the 800 records of the pool"),
-        ({"delta": 0.002}, "valid is below 1/800"),
+        ({"training": {"batch_size": 1201}}, "at most the 1200 records of the pool"),
+        ({"delta": 0.002}, "valid is below 1/1200"),
         ({"attacks": {"dlg": {}}}, "'attacks.dlg' needs fixed members"),
         ({"repeats": 1}, "'repeats' is 1, but each record needs repeats that it is in and others that it is out of"),
-        (roles(shadow_pool=100, target_nonmembers=800), "has the role 'shadow_pool', which no attack uses"),
+        (roles(shadow_pool=100, target_nonmembers=497), "has the role 'shadow_pool', which no attack uses"),
     ],
 )
 def test_what_does_not_go_with_coins_is_refused_with_one_sentence(changes, words):

@@ -8,6 +8,7 @@ from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.study.file import load_studies, study_files, typed
+from dp_leakage.study.plan import figure_settings
 from dp_leakage.study.steps.parts import figure_cells
 
 
@@ -97,6 +98,26 @@ def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_
     assert "fig3" in study.spec["figures"]
     assert "fig1a" not in study.spec["figures"]
     assert all(figure_cells(study, figure) for figure in study.spec["figures"])
+
+
+def test_made_up_records_stand_in_only_where_the_published_file_is_not_there(tmp_path):
+    files = [REPO / "workflow" / "studies" / "jayaraman2019" / "study.yaml"]
+    config = merged(CONFIG, {"data_dir": str(tmp_path)})
+
+    def settings(name="fig3"):
+        return figure_settings(load_studies(config, files, SCHEMAS)["jayaraman2019"], name)
+
+    assert settings()["sources"] == {"purchase100": "purchase_like"}
+    assert settings()["made_up"] == ["purchase100"]
+    assert settings("fig1b")["made_up"] == []
+    (tmp_path / "dataset_purchase").touch()
+    assert settings()["sources"] == {"purchase100": "purchase100"}
+    assert settings()["made_up"] == []
+
+
+def test_a_stand_in_that_there_is_not_is_refused_even_if_it_is_not_needed():
+    with pytest.raises(UserError, match=r"source: 'nothing' is not a data set"):
+        load({"datasets": {"digits": {"stand_in": "nothing"}}})
 
 
 def test_the_names_of_the_workflows_rules_are_known():

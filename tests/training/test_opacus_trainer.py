@@ -69,12 +69,28 @@ def test_the_same_seeds_give_the_same_bytes(digits):
     )
 
 
+@pytest.mark.parametrize("mechanism", [None, SHUFFLED], ids=["plain", "private"])
+def test_an_average_is_the_mean_of_the_parameters_after_each_step_of_the_last_epochs(digits, mechanism):
+    """With one step an epoch, a shorter training of the same seed ends at each of them."""
+    x, y = digits
+    layers, subsets = build("softmax_regression", (64,), 10), torch.arange(60).expand(2, -1)
+
+    def parameters(epochs: int, **more: int) -> torch.Tensor:
+        settings = TrainingSettings("sgd", learning_rate=1.0, epochs=epochs, batch_size=60, **more)
+        models, _ = opacus_trainer.train(layers, x, y, subsets, [1, 2], settings, mechanism)
+        return torch.cat([own.flatten() for own in models.parameters.values()])
+
+    averaged = (parameters(2) + parameters(3) + parameters(4)) / 3
+    torch.testing.assert_close(parameters(4, average_epochs=3), averaged)
+    assert not torch.allclose(parameters(4), averaged)
+
+
 @pytest.mark.parametrize(
     ("changes", "settings", "words"),
     [
         ({"sampler": "wor"}, {}, "sampler 'poisson' or 'shuffle'; got 'wor'"),
         ({"bound": "normalize"}, {}, "bound 'clip'; got 'normalize'"),
-        ({}, {"average_decay": 0.9}, "average_decay null; got 0.9"),
+        ({}, {"views": {"count": 2}}, "needs views null; got {'count': 2}"),
     ],
 )
 def test_what_opacus_does_not_train_is_refused(digits, changes, settings, words):

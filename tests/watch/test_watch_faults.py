@@ -106,7 +106,7 @@ PLANTED = {
         [noise("add_noise()", "p = optimizer.params[2]", "p.grad = p.summed_grad.clone()")],
         "refuted",
         "noise",
-        "norm.weight got no noise in 46 of 46 steps",
+        "norm.weight got no noise in 23 of 23 steps",
     ),
     "one coordinate without noise": (
         "image",
@@ -214,7 +214,7 @@ optimizer.clip_and_accumulate = changed
         [noise("add_noise()", "for p in optimizer.params:", "    p.grad = p.grad + 0.3 * p.summed_grad")],
         "refuted",
         "update",
-        "The update holds 1.3 the clipped sum",
+        "The update holds 1.3",
     ),
     "steps that are not counted": (
         "image",
@@ -269,7 +269,7 @@ privacy_engine.accountant.step = lambda noise_multiplier, sample_rate: count(
         ],
         "refuted",
         "sampler",
-        "46 of 46 steps used batches of RandomSampler",
+        "23 of 23 steps used batches of RandomSampler",
     ),
     "the same batches in each epoch": (
         "image",
@@ -406,21 +406,17 @@ privacy_engine.accountant.step = lambda noise_multiplier, sample_rate: count(
 }
 
 
-# Opacus raises an error there: a gradient is missing, or ε of no step is asked for.
-OPACUS_ENDS = {
-    "820, the optimizer holds old parameters",
-    "steps that are not counted",
-    "the wrapped optimizer called directly",
-}
+TWO_EPOCHS = ("an accountant that begins anew in each epoch", "the same batches in each epoch")
 
 
 @pytest.mark.parametrize("name", PUBLISHED | PLANTED)
 def test_a_fault_is_named_in_one_sentence(name, tmp_path):
     script, edits, level, code, words = (PUBLISHED | PLANTED)[name]
-    seen, status = watched(tmp_path, script, edits)
+    one_epoch = script == "image" and name not in TWO_EPOCHS
+    seen, status = watched(tmp_path, script, edits, ["--epochs", 1] if one_epoch else [])
     sentences = [finding.sentence for finding in seen.findings if (finding.level, finding.code) == (level, code)]
     assert len(sentences) == 1, (codes(seen), [finding.sentence for finding in seen.findings])
     assert words in sentences[0]
     assert "watch" not in [code for _, code in codes(seen)]
     assert seen.verdict == ("holds" if level == "note" else level)
-    assert status == (1 if name in OPACUS_ENDS else 0)
+    assert status == (1 if name.startswith("820") else 0)  # Opacus finds no gradient there

@@ -1,4 +1,4 @@
-"""Attribute inference (Yeom et al. 2018): of two values of a feature, guess the one with the lower loss."""
+"""Attribute inference (Yeom et al. 2018): of two values of a feature, guess the one whose loss suits a member."""
 
 from typing import Any
 
@@ -22,8 +22,22 @@ ATTACK = {
             "description": "The two values that are tried: the quartiles of all values, or of the distinct values. "
             "If most values are equal, the first are equal, and the attack learns nothing.",
         },
+        "rule": {
+            "enum": ["lower", "closest"],
+            "default": "lower",
+            "description": "Which value is guessed: the one with the lower loss, or the one whose loss is closest to "
+            "the mean training loss, which the attacker is taken to know.",
+        },
     },
-    "variants": {"yeom_attribute": {"label": "Yeom attribute"}},
+    "variants": {
+        "yeom_attribute": {"label": "Yeom attribute", "draws_as": "yeom_attribute"},
+        # As the text of jayaraman2019 states it (section 4.1); its code guesses the lower loss.
+        "yeom_attribute_closest": {
+            "label": "Yeom attribute, closest loss",
+            "draws_as": "yeom_attribute",
+            "settings": {"rule": "closest"},
+        },
+    },
 }
 
 CANDIDATES = {"quartiles": "linear", "distinct_quartiles": "inverted_cdf"}  # rule → np.quantile's method
@@ -36,8 +50,8 @@ def score(
 
     The two candidate values are quartiles of the feature over all target records, and the question is whether the true
     value lies above the median, as in the released code of jayaraman2019. The guess there is the candidate whose loss
-    is likelier under N(0, training loss), which is the one with the lower loss. If the losses are equal, the guess is
-    the lower value.
+    is likelier under N(0, training loss), which is the one with the lower loss; its text says the one whose loss is
+    closest to the mean training loss. If both suit alike, the guess is the lower value.
 
     Args:
         target: the R models under attack.
@@ -46,13 +60,13 @@ def score(
         settings: ``features``, how many to draw (of those with more than one value); ``candidates``: ``quartiles`` of
             all values, or ``distinct_quartiles`` of the distinct values (likewise the median; for a binary feature
             these are its two values). If most values are equal, both quartiles of all values are equal, and the attack
-            learns nothing.
+            learns nothing; ``rule``: ``lower`` or ``closest``.
         seed: draws the features.
 
     Returns:
         repeat int64, record int64, member bool, feature int64 (column of x, flattened), truth bool, guess
-        bool, score float32: how much lower, in nats, the loss is with the candidate on the true side. It is above 0 for
-            a right guess, and a higher score means more likely a member.
+        bool, score float32: how much better, in nats, the loss suits a member with the candidate on the true side. It
+            is above 0 for a right guess, and a higher score means more likely a member.
 
     Raises:
         UserError: too few features have two values.
@@ -62,13 +76,14 @@ def score(
     member = trained_on(target, record) if by_coins else np.tile(np.isin(record, data.trainable), (target.size, 1))
     x, y = data.x[record], data.y[record]
     columns = x.reshape(len(x), -1)
+    expected = _mean_training_loss(target, data) if settings["rule"] == "closest" else 0.0
     frames = []
     for feature in drawn_features(columns, data.sensitive, settings["features"], seed):
         values = columns[:, feature]
         *tried, boundary = question(values, settings["candidates"])
         low, high = (margins(target, with_value(x, feature, value), y) for value in tried)
         truth = np.broadcast_to(values > boundary, low.shape)
-        gap = losses(low) - losses(high)
+        gap = np.abs(losses(low) - expected) - np.abs(losses(high) - expected)
         frames.append(
             {
                 "repeat": np.repeat(np.arange(target.size), len(record)),
@@ -76,11 +91,18 @@ def score(
                 "member": member.ravel(),
                 "feature": np.full(low.size, feature),
                 "truth": truth.ravel(),
-                "guess": (high > low).ravel(),
+                "guess": (gap > 0 if settings["rule"] == "closest" else high > low).ravel(),
                 "score": np.where(truth, gap, -gap).astype(np.float32).ravel(),
             }
         )
     return pd.DataFrame({name: np.concatenate([f[name] for f in frames]) for name in frames[0]})
+
+
+def _mean_training_loss(target: Ensemble, data: Dataset) -> np.ndarray:
+    """Of each model over the records that it was trained on, nats: (R, 1)."""
+    trained = trained_on(target, data.trainable)
+    loss = losses(margins(target, data.x[data.trainable], data.y[data.trainable]))
+    return np.where(trained, loss, 0.0).sum(axis=1, keepdims=True) / trained.sum(axis=1, keepdims=True)
 
 
 def drawn_features(columns: np.ndarray, sensitive: np.ndarray, number: int, seed: int) -> np.ndarray:

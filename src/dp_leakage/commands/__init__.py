@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError, close
+from dp_leakage.common.surroundings import check_surroundings
 
 
 class Command(NamedTuple):
@@ -121,9 +122,13 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"dp-leakage {__version__}")
         return 0
     try:
+<<<<<<< HEAD
         _check_here()
         if name == "__complete":
             return int(import_module("dp_leakage.commands.completion").complete(rest))
+=======
+        check_surroundings()
+>>>>>>> main
         if name not in COMMANDS:
             raise UserError(f"no command is called {name!r}; {close(name, COMMANDS)}`dp-leakage --help` shows all")
         command = COMMANDS[name]
@@ -142,6 +147,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
 
 
+<<<<<<< HEAD
 def _check_here() -> None:
     """Refuses with a UserError to work in a folder that was deleted."""
     try:
@@ -158,6 +164,8 @@ def _check_filled(words: Sequence[str]) -> None:
             raise UserError(f"{name or option or 'the first word'} is empty; give it a value, or leave it out")
 
 
+=======
+>>>>>>> main
 def parser_of(name: str) -> Parser:
     """Return the parser of a command, with an example below its help."""
     command = COMMANDS[name]

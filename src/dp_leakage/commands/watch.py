@@ -32,7 +32,8 @@ def main(words: Sequence[str]) -> int:
     from dp_leakage.opacus.told import told
     from dp_leakage.provenance.files import write_text
 
-    seen, status = run(script, options.arguments, delta=options.delta, every=options.every, seed=options.seed)
+    settings = {name: getattr(options, name) for name in ("delta", "canaries", "every", "seed")}
+    seen, status = run(script, options.arguments, **settings)
     if seen.rank:  # the first process tells; another status would end all of them
         return status
     command = " ".join([script.name, *options.arguments])

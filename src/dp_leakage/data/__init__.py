@@ -4,6 +4,7 @@ A source is one file of ``data/sources``, or a plugin, with a literal ``SOURCE``
 `common.declarations`), whose keys are the fields of `Source`, and a function
 
     load(spec, data_dir) → a `raw.Raw`, all records of the source
+    count(spec) → at most how many records, or persons, these are; optional
 
 where ``spec`` is the study's checked description of it and ``data_dir`` the folder of published sets. Importing this
 package reads only the files' declarations; a source's module is imported when it loads.
@@ -12,13 +13,14 @@ package reads only the files' declarations; a source's module is imported when i
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dp_leakage.common.declarations import declarations, schemas_of, things_of
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import is_dir, user_path
-from dp_leakage.common.schemas import ANY, TEXT, TEXTS, Schema, check, holds, table, words
+from dp_leakage.common.schemas import ANY, FLAG, TEXT, TEXTS, Schema, check, holds, table, words
 from dp_leakage.common.user_code import FILES, call
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class Source:
             user. Its content counts, so that an edit reruns what was made from it.
         required: the keys that must be there.
         suffixes: endings, such as ``.csv``, by which a ``path`` without a source gets this one.
+        files: what a published set that is never downloaded may be called in ``data_dir``.
+        made_up: whether nobody ever was such a record, so that nothing printed is compared with what it gives.
     """
 
     module: str
@@ -48,10 +52,15 @@ class Source:
     keys: Mapping[str, Schema]
     required: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    made_up: bool = False
 
 
 WORD = "SOURCE"
-SCHEMA = table({"summary": TEXT, "keys": ANY, "required": TEXTS, "suffixes": TEXTS}, required=["summary"])
+SCHEMA = table(
+    {"summary": TEXT, "keys": ANY, "required": TEXTS, "suffixes": TEXTS, "files": TEXTS, "made_up": FLAG},
+    required=["summary"],
+)
 # Keys that several sources have: ``{"$ref": "#/$defs/path"}`` in a declaration.
 DEFINITIONS: dict[str, Schema] = {
     "path": {"type": "string", "minLength": 1, "description": "Your file or folder."},
@@ -95,7 +104,8 @@ def _source(where: str, module: str, given: dict[str, Any]) -> Source:
         if "path" not in keys or not suffix.startswith(".") or suffix != suffix.lower():
             words = "valid are endings in small letters such as '.csv', of a source with the key path"
             raise UserError(f"{where}: suffixes has {suffix!r}; {words}")
-    return Source(module, given["summary"], keys, tuple(required), tuple(suffixes))
+    files, made_up = tuple(given.get("files", ())), given.get("made_up", False)
+    return Source(module, given["summary"], keys, tuple(required), tuple(suffixes), files, made_up)
 
 
 sources_of = partial(things_of, WORD, _source)  # the sources that one file declares, by name
@@ -136,9 +146,33 @@ def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**spec, "source": source}
 
 
+def is_at_hand(source: Mapping[str, Any], data_dir: Path) -> bool:
+    """Whether the files of a source that is never downloaded lie below ``data_dir``; True of every other source."""
+    from dp_leakage.data.fetch import find
+
+    files = SOURCES[source["source"]].files
+    return not files or find(data_dir, source["source"], files) is not None
+
+
 def files_of(source: Mapping[str, Any]) -> list[str]:
     """The user's files that a source names; none of a published data set."""
     return [str(source[key]) for key in FILED if key in source]
+
+
+def count(spec: Mapping[str, Any]) -> int | None:
+    """At most how many records a source has, or persons if it says whose each record is.
+
+    Of the user's files it reads no features. None if only loading tells.
+
+    Args:
+        spec: as `resolve` returns it.
+
+    Raises:
+        UserError: a file that is damaged or of the wrong form.
+    """
+    module = SOURCES[spec["source"]].module
+    counting = None if module in FILES else getattr(import_module(module), "count", None)
+    return None if counting is None else int(counting(spec))
 
 
 def is_existing(source: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ apply, where ``row`` is a row of the file and ``printed`` its setting, key → v
 names need no more than a dictionary. A print that has no counterpart here says why not, in ``reason``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,12 @@ def comparable(published: pd.DataFrame) -> pd.DataFrame:
         .sort_index()
         .reset_index(drop=True)
     )
+
+
+def without(published: pd.DataFrame, datasets: Collection[str]) -> pd.DataFrame:
+    """The printed rows of other data sets than these, which are named as here."""
+    mapped = map_published(published)
+    return published.drop(index=mapped.loc[mapped["dataset"].isin(list(datasets)), "row"].unique())
 
 
 def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size: bool = False) -> pd.DataFrame:

@@ -44,7 +44,7 @@ code { font-family: ui-monospace, Consolas, monospace; font-size: .9em; overflow
 .answer.refuted { border-color: var(--alarm); } .answer.unknown { border-color: var(--mark); }
 .answer p { margin: .3rem 0; max-width: none; }
 .answer .decides { font-weight: 600; font-size: 1.25rem; line-height: 1.35; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: .7rem; margin: .7rem 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(10rem, 1fr)); gap: .7rem; margin: .7rem 0; }
 .tile { background: var(--paper); border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .8rem; }
 .tile h3 { font-size: .85rem; color: var(--gray); margin: 0; }
 .tile p { font-size: .85rem; margin: .1rem 0; color: var(--gray); }
@@ -53,6 +53,7 @@ code { font-family: ui-monospace, Consolas, monospace; font-size: .9em; overflow
 table { border-collapse: collapse; font-size: .88rem; margin: .5rem 0 1rem; font-variant-numeric: tabular-nums; }
 th { font-weight: 600; color: var(--gray); border-bottom: 1.5px solid var(--ink); }
 th, td { padding: .2rem 1rem .2rem 0; text-align: left; vertical-align: top; }
+td:first-child { min-width: 9rem; }
 tbody tr:last-child td { border-bottom: 1.5px solid var(--ink); }
 svg { width: 100%; max-width: 30rem; height: auto; font-size: 11px; fill: var(--gray); }
 svg .axis { stroke: var(--line); } svg .guess { stroke: var(--gray); stroke-dasharray: 3 3; fill: none; }

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from dp_leakage.common.rounding import decimals_up, rounded_up
+from dp_leakage.common.rounding import decimals_up, rounded_down, rounded_up
 from dp_leakage.opacus.findings import HOLDS, Level
 from dp_leakage.opacus.judge import FPR, Budget, Judgement, Seen
 
@@ -126,4 +126,8 @@ def checks(seen: Seen) -> list[Check]:
         found.append(
             Check("records of a batch are independent", "outputs of the first batch", f"change {seen.mixing:.1g}")
         )
+    for bound in seen.canaries.values():
+        limit = f"ε ≥ {rounded_down(bound.epsilon, 3)} with 95 % confidence ({bound.assumption})"
+        extent = f"{bound.canaries:,} planted, {bound.right} of {bound.guesses} guesses right"
+        found.append(Check("canaries", extent, limit))
     return found

@@ -36,6 +36,12 @@ def parser() -> WatchParser:
     usage = "dp-leakage watch [options] SCRIPT [its arguments]"
     options = WatchParser(prog="dp-leakage watch", usage=usage, description=WHAT)
     options.add_argument("--delta", type=share, help="δ at which ε is computed; default: the script's own, else 1e-5")
+    options.add_argument(
+        "--canaries",
+        type=whole(0, 10**6),
+        default=0,
+        help="plant so many gradients for a lower bound on ε; this changes the training (default: 0)",
+    )
     options.add_argument("--to", default=TO, help="folder for report.html and report.json; default: %(default)s")
     options.add_argument(
         "--every", type=whole(1, 10**6), default=10, help="recompute the clipping in one step of so many (default: 10)"

@@ -1,6 +1,7 @@
 """``papers.md``: how many printed numbers hold, and what is known of those that do not."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,10 +14,12 @@ from dp_leakage.papers.prints import (
     INSIDE,
     NOT_KNOWN,
     NOT_RUN,
+    OF_MADE_UP,
     OUTSIDE,
     SMALLER,
 )
 
+APART = (SMALLER, CALIBRATED, OF_MADE_UP, NOT_RUN, ELSEWHERE)
 HEAD = """\
 ## The numbers
 
@@ -25,7 +28,8 @@ Every printed number has a row in [papers.csv](papers.csv). What is known of tho
 images, repeats, epochs), and if no setting of ours was chosen by the print. The others stand apart:
 
 - **Smaller run**: measured with less than the paper has in anything. **Calibrated**: a setting of ours was chosen so
-  that this print is met; it is a control.
+  that this print is met; it is a control. **Made-up data**: the paper's data cannot be had, and records that are like
+  it were made up; nothing is compared.
 - **Not run**: a run could measure it. **Not a cell**: the number repeats, combines or sums up others, is quoted from
   elsewhere, or lacks what a run would need. What a sum or ratio says is then a claim, in the table above.
 
@@ -39,7 +43,7 @@ And of a number that counts:
 """
 
 
-def numbers(rows: pd.DataFrame, papers: Iterable[str]) -> str:
+def numbers(rows: pd.DataFrame, papers: Iterable[str], controls: pd.DataFrame) -> str:
     """The part of the page about printed numbers; rows of other studies than ``papers`` have their own section."""
     papers = list(papers)
     own = rows[~rows["paper"].isin(papers)]
@@ -51,6 +55,8 @@ def numbers(rows: pd.DataFrame, papers: Iterable[str]) -> str:
         _by(rows, ["paper"]),
         chance(rows),
         _explained(rows),
+        "### What other settings gain and lose",
+        _gained(controls),
     ]
     parts += ["### By table", _by(rows, ["paper", "artefact", "metric"])]
     parts += ["### Outside, and why", *(_outside(rows[rows["paper"] == paper]) for paper in papers)]
@@ -87,7 +93,7 @@ def apart(rows: pd.DataFrame) -> str:
     compared = counted(rows)
     informative, floor = compared[~_flag(compared, "floor")], compared[_flag(compared, "floor")]
     alone = _flag(informative, "inside") & ~_flag(informative, "near")
-    counts = {outcome: int((rows["outcome"] == outcome).sum()) for outcome in (SMALLER, CALIBRATED, NOT_RUN, ELSEWHERE)}
+    counts = {outcome: int((rows["outcome"] == outcome).sum()) for outcome in APART}
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     wide = _flag(informative, "wide")
     return (
@@ -134,6 +140,32 @@ def _explained(rows: pd.DataFrame) -> str:
     )
 
 
+def _gained(controls: pd.DataFrame) -> str:
+    """What each run with another setting holds of what ours misses, and misses of what ours holds."""
+    head = ("paper", "what is changed", "prints", "missed by ours: held by it", "held by ours: missed by it", "csv")
+    lines = [
+        (
+            row.paper,
+            row.setting,
+            row.prints,
+            f"{row.gained} of {row.missed}",
+            f"{row.lost} of {row.held}",
+            _link(row.file),
+        )
+        for row in controls.itertuples()
+    ]
+    words = (
+        "Each run below changes one thing and is held against every print that it measures, also those of smaller runs "
+        "([controls.csv](controls.csv)). A setting that explains misses gains many and loses few; several were run on "
+        "the cells alone that they were thought to explain, and then nothing could be lost."
+    )
+    return f"{words}\n\n{table(head, lines)}"
+
+
+def _link(file: str) -> str:
+    return f"[{Path(file).name}]({file})"
+
+
 def _flag(rows: pd.DataFrame, column: str) -> "pd.Series[bool]":
     return rows[column].fillna(False).astype(bool)
 
@@ -152,23 +184,12 @@ def _by(rows: pd.DataFrame, columns: list[str]) -> str:
         compared = counted(part)
         told = compared[~_flag(compared, "floor")]
         floor = compared[_flag(compared, "floor")]
-        apart = [
-            int((part["outcome"] == outcome).sum()) or "–" for outcome in (SMALLER, CALIBRATED, NOT_RUN, ELSEWHERE)
-        ]
+        apart = [int((part["outcome"] == outcome).sum()) or "–" for outcome in APART]
         link = f"[{names[0]}]({names[0]}/README.md)"
         counts = (len(part), _of(_flag(told, "inside")), _of(_flag(told, "near")), _of(_flag(floor, "inside")))
         lines.append((link, *names[1:], *counts, *apart))
     head = ("paper", "where", "what")[: len(columns)]
-    head += (
-        "printed",
-        "informative: by interval",
-        "near",
-        "floor: by interval",
-        SMALLER,
-        CALIBRATED,
-        NOT_RUN,
-        ELSEWHERE,
-    )
+    head += ("printed", "informative: by interval", "near", "floor: by interval", *APART)
     return table(head, sorted(lines, key=lambda line: str(line[0])))
 
 

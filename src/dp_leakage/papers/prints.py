@@ -6,17 +6,19 @@ from typing import Any
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.figures.origin import MADE_UP
 from dp_leakage.figures.published import keys_of, map_published, printed_setting
 
 PRINTED = ["paper", "artefact", "dataset", "model", "mechanism", "epsilon", "setting", "metric", "value"]
-FOUND = ["measured", "low", "high", "file"]
+FOUND = ["measured", "low", "high", "file", "made_up"]
 JUDGED = ["floor", "inside", "near", "wide"]
-COLUMNS = [*PRINTED, "print", *FOUND, *JUDGED, "outcome", "apart", "why"]
-INSIDE, OUTSIDE, SMALLER, CALIBRATED, NOT_RUN, ELSEWHERE = OUTCOMES = (
+COLUMNS = [*PRINTED, "print", *FOUND[:-1], *JUDGED, "outcome", "apart", "why"]
+INSIDE, OUTSIDE, SMALLER, CALIBRATED, OF_MADE_UP, NOT_RUN, ELSEWHERE = OUTCOMES = (
     "inside",
     "outside",
     "smaller run",
     "calibrated",
+    "made-up data",
     "not run",
     "not a cell",
 )
@@ -33,10 +35,11 @@ Explained = Sequence[Mapping[str, Any]]
 
 
 def measured_at_scale(files: Mapping[str, pd.DataFrame], full: Sequence[str] = ()) -> pd.DataFrame:
-    """What was measured at a paper's scale: ``measured``, ``low``, ``high``, ``file``, indexed by `keys_of`.
+    """What was measured at a paper's scale: a row with the columns ``FOUND`` for each cell, indexed by `keys_of`.
 
     A figure says in its column ``inside`` whether the print lies in our interval, and leaves it empty if a run has
-    fewer members than the paper's. So the rows with a value there are those at the paper's scale.
+    fewer members than the paper's. So the rows with a value there are those at the paper's scale. Of made-up data it
+    says so in ``data_source``, and these rows are kept beside them, ``made_up``.
 
     Args:
         files: the csv files of one study's figures, by name.
@@ -47,9 +50,11 @@ def measured_at_scale(files: Mapping[str, pd.DataFrame], full: Sequence[str] = (
     """
     known: dict[tuple[str, ...], dict[str, Any]] = {}
     for name, frame in sorted(files.items()):
-        compared = frame[frame["inside"].notna() | ((name in full) & (frame["mechanism"] == "none"))]
+        made_up = _is_made_up(frame)
+        compared = frame[frame["inside"].notna() | made_up | ((name in full) & (frame["mechanism"] == "none"))]
+        compared = compared.assign(file=name, made_up=made_up)
         for key, row in zip(keys_of(compared), compared.to_dict("records"), strict=True):
-            found = known.setdefault(key, {**{column: row[column] for column in FOUND[:3]}, "file": name})
+            found = known.setdefault(key, {column: row[column] for column in FOUND})
             if abs(found["measured"] - row["measured"]) > 1e-9:
                 cell = f"{row['dataset']}/{row['model']}/{row['defense']}"
                 raise UserError(
@@ -97,6 +102,8 @@ def outcomes(
             row |= {"outcome": ELSEWHERE, "why": "the difference of two numbers, which are compared themselves"}
         elif first and abs(value - row["print"]) <= reach + ours["half_unit"]:
             row |= {"outcome": ELSEWHERE, "why": f"repeats a number of {first}, where it is compared"}
+        elif key in at_scale.index and at_scale.loc[[key], "made_up"].iloc[0]:
+            row |= {**at_scale.loc[[key]].iloc[0], "outcome": OF_MADE_UP, "apart": MADE_UP}
         elif key in at_scale.index:
             row |= _judged(row, at_scale.loc[[key]].iloc[0], ours["half_unit"])
             why_smaller, why_calibrated = _first(row, smaller), _first(row, calibrated)
@@ -106,6 +113,12 @@ def outcomes(
             seen.setdefault(key, (row["artefact"], row["print"], ours["half_unit"]))
         rows.append({"why": _why(row, explained)} | row)
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _is_made_up(frame: pd.DataFrame) -> "pd.Series[bool]":
+    if "data_source" not in frame:
+        return pd.Series(False, index=frame.index)
+    return frame["data_source"].str.contains(MADE_UP, regex=False)
 
 
 def is_floor(metric: str, printed: float) -> bool:
@@ -138,7 +151,7 @@ def _judged(row: Mapping[str, Any], found: pd.Series, half_unit: float) -> dict[
 def _why(row: Mapping[str, Any], explained: Explained) -> str:
     if row.get("inside"):
         return ""
-    outcome = OUTSIDE if "inside" in row else row["outcome"]
+    outcome = OUTSIDE if "inside" in row else row["outcome"]  # a smaller run is explained as one that counts
     return _first({**row, "outcome": outcome}, explained) or NOT_KNOWN
 
 

@@ -84,7 +84,7 @@ class ReportContext:
         seed: the study's.
         question: what the study asks; "" for the general question.
         paper: the paper that is reproduced, as a citation; "" if none.
-        reduced: what a run at a reduced scale says of itself (`figures.reduced`); "" at full scale.
+        reduced: what a run at a reduced scale says of itself (`figures.origin`); "" at full scale.
         choices: choices and caveats of the study, a sentence each.
         versions: package → version, in words.
         exposed: the most exposed records of the cells that are shown; those of the user's own data also with ``shown``

@@ -9,8 +9,8 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.identity import identity
 from dp_leakage.figures import drawn_by
 from dp_leakage.figures.files import NUMBERS, RECORDS, is_current, write_figure
-from dp_leakage.figures.published import read_published
-from dp_leakage.figures.reduced import reduced_words, with_scale
+from dp_leakage.figures.origin import beware, with_origin
+from dp_leakage.figures.published import read_published, without
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json, log, run
@@ -36,11 +36,11 @@ def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path,
         shown = [(columns, name, read_arrays(path, made)[0]) for columns, name, path, made in parts]
     else:
         shown = joined([(columns, _rows(path, name, made, needs)) for columns, name, path, made in parts])
-    printed = read_published(published) if published else None
+    printed = without(read_published(published), settings["made_up"]) if published else None
     figure, drawn = drawn_by(settings["module"], shown, settings["settings"], printed)
-    seen = settings["scale"], settings["sources"]
+    seen = settings["scale"], settings["sources"], settings["made_up"]
     shows = RECORDS if needs == "images" else NUMBERS
-    write_figure(figure, with_scale(drawn, *seen), pdf, png, csv, identity(settings), shows, reduced_words(*seen))
+    write_figure(figure, with_origin(drawn, *seen), pdf, png, csv, identity(settings), shows, beware(*seen))
 
 
 def _rows(path: Path, name: str, made: str, needs: str) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
 from dp_leakage.figures.files import further_notes, read_figure
-from dp_leakage.figures.reduced import reduced_words
+from dp_leakage.figures.origin import beware
 from dp_leakage.metrics.majority import constant_answers, guessing
 from dp_leakage.metrics.paired import READ, right_answers
 from dp_leakage.metrics.people import RightAnswers
@@ -77,7 +77,7 @@ def main(
         seed=spec["seed"],
         question=spec.get("question", ""),
         paper=spec.get("paper", ""),
-        reduced=reduced_words(settings["scale"], settings["sources"]),
+        reduced=beware(settings["scale"], settings["sources"], settings["made_up"]),
         choices=tuple(spec.get("choices", ())),
         versions=of_page_and_trainings(versions(), trained_by),
         aware=settings["aware"],

@@ -13,13 +13,16 @@ from dp_leakage.common.names import RULES
 from dp_leakage.common.run_config import CONFIG
 from dp_leakage.common.schemas import check
 from dp_leakage.common.yaml_files import check_value, parse, read_yaml
+from dp_leakage.data import is_at_hand
 from dp_leakage.figures import enter
 from dp_leakage.study import Study
 from dp_leakage.study.checks import check_reach, check_study
+from dp_leakage.study.protocol import source_of
 from dp_leakage.study.schema import composed
 from dp_leakage.study.steps.parts import figure_cells
 
 STUDY_FILE = "study.yaml"  # the file of a study that has a folder
+STAND_IN = "stand_in"  # a data set's key: the source in place of one whose file is not there
 QUOTING = {
     "overrides": "'overrides={quickstart: {repeats: 5}}'",
     "only_datasets": "'only_datasets=[digits]'",
@@ -57,6 +60,7 @@ def load_study(
     engine: str = "ensemble",
     asked: Callable[[str], bool] = _always,
     place: str = str(CONFIG),
+    data_dir: Path = Path("data"),
 ) -> Study | None:
     """The study of a file at a scale; None if the file does not have that scale and the study was not requested.
 
@@ -70,6 +74,7 @@ def load_study(
         asked: whether a study was requested, by its name. Only then must it have the scale, and is it computed what its
             audits reach.
         place: where the overrides were read, for the complaint.
+        data_dir: where published sets are; a data set whose file is not there is replaced by its ``stand_in``.
 
     Raises:
         UserError: whatever is wrong with the file, in one sentence.
@@ -105,6 +110,7 @@ def load_study(
         if spec != raw:
             check_study(whole[0])
         check_study(study, whole)
+        study = _at_hand(study, data_dir)
         if asked(study.target):
             check_reach(study)
     except UserError as error:
@@ -119,6 +125,17 @@ def _by_engine(spec: Json, engine: str) -> Json:
         for name, model in spec["models"].items()
     }
     return spec if engine == "ensemble" else spec | {"models": models}
+
+
+def _at_hand(study: Study, data_dir: Path) -> Study:
+    """The study with a data set's ``stand_in`` as its source where the files of its own are not at hand."""
+    datasets = {}
+    for name, given in study.spec["datasets"].items():
+        own = {key: value for key, value in given.items() if key != STAND_IN}
+        instead = own | {"source": given[STAND_IN]} if STAND_IN in given else own
+        source_of({"datasets": {name: instead}}, name)  # refuses one that there is not, needed or not
+        datasets[name] = own if is_at_hand(source_of(study.spec, name), data_dir) else instead
+    return replace(study, spec=study.spec | {"datasets": datasets})
 
 
 def _from_here(folder: Path) -> Path:
@@ -229,6 +246,7 @@ def load_studies(
                     engine=config.get("engine", "ensemble"),
                     asked=asked,
                     place=places.get("overrides", str(CONFIG)),
+                    data_dir=Path(config.get("data_dir", "data")),
                 )
                 if whole
                 else _names_of(path, raw, schemas["study"])

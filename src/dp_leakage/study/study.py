@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.figures.reduced import FULL
+from dp_leakage.figures.origin import FULL
 from dp_leakage.study.cells import Cell, adds_noise, cells_of
 from dp_leakage.study.protocol import AUDIT, COINS, design_of, keyed
 

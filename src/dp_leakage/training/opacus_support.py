@@ -14,8 +14,6 @@ def check_opacus(settings: TrainingSettings, mechanism: Mechanism | None) -> Non
         UserError: a part of the mechanism or of the training that only engine ``ensemble`` has.
     """
     needed: dict[str, tuple[object, tuple[object, ...]]] = {
-        "average_decay": (settings.average_decay, (None,)),
-        "average_epochs": (settings.average_epochs, (None,)),
         "views": (settings.views, (None,)),
     }
     if mechanism is not None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector
 from torch.utils.data import DataLoader, TensorDataset
 
 from dp_leakage.common.errors import UserError
@@ -16,6 +17,7 @@ from dp_leakage.models.ensemble import Ensemble, trained_rows
 from dp_leakage.models.layers import Layers, initial_parameters
 from dp_leakage.models.layers import module as module_of
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.averages import AVERAGE, move_average, start_average
 from dp_leakage.training.loop import Diverged, History, divergence, evaluate
 from dp_leakage.training.opacus_support import check_opacus
 from dp_leakage.training.requests import check_request
@@ -102,6 +104,7 @@ class _OneModel:
             shuffle=True,
             generator=stream(seed, "batches"),
         )
+        self.memory = start_average(settings, parameters_to_vector(weights).detach())
         self.private = mechanism is not None
         if mechanism is not None:
             self._make_private(mechanism, seed, 1.0 if held is None else HEADS)
@@ -135,8 +138,11 @@ class _OneModel:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Full backward hook is firing")  # records need no gradient
             torch.manual_seed(self.draws + epoch)
-            for x, y, inside in self.loader:
+            for step, (x, y, inside) in enumerate(self.loader, epoch * len(self.loader)):
                 self._step(x[inside].to(self.device), y[inside].to(self.device))
+                if self.memory:
+                    flat = parameters_to_vector(self._weights().values()).detach()
+                    move_average(self.settings, self.memory[AVERAGE], flat, step, len(self.loader))
 
     def _step(self, x: Tensor, y: Tensor) -> None:
         self.optimizer.zero_grad()
@@ -155,9 +161,20 @@ class _OneModel:
             weight.grad.add_(weight.detach(), alpha=2 * self.settings.l2)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The parameters and buffers as they are now, name → (…); the names are those of `Ensemble.parameters`."""
-        inner = self.module._module if self.private else self.module
-        return {name: own.detach() for name, own in _tensors(inner).items()}
+        """Return the parameters, or their average so far, and the buffers, named as `Ensemble.parameters` are."""
+        now = {name: own.detach() for name, own in _tensors(self._inner).items()}
+        if not self.memory:
+            return now
+        weights = self._weights()
+        pieces = self.memory[AVERAGE].split([own.numel() for own in weights.values()])
+        return now | {name: piece.view_as(own) for (name, own), piece in zip(weights.items(), pieces, strict=True)}
+
+    @property
+    def _inner(self) -> nn.Module:
+        return self.module._module if self.private else self.module
+
+    def _weights(self) -> dict[str, nn.Parameter]:
+        return {name: own for name, own in self._inner.named_parameters() if own.requires_grad}
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:

@@ -10,7 +10,9 @@ import pytest
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.metrics import measure_membership
 
-MEMBERSHIP = [name for name, attack in ATTACKS.items() if attack.family == "membership"]
+# Where classes overlap, a model that knows its records by heart is as sure of others: `highest_posterior`, which never
+# learns a record's class, has tests of its own.
+MEMBERSHIP = [name for name, one in ATTACKS.items() if one.family == "membership" and name != "highest_posterior"]
 ON_ANSWERS = [name for name in MEMBERSHIP if ATTACKS[name].reads != "models"]
 SMALL = {
     "shokri": {"epochs": 20, "hidden": [16]},

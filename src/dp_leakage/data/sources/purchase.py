@@ -13,7 +13,10 @@ from dp_leakage.data.trees import open_tree, sha256_of
 
 SOURCE = {
     "variants": {
-        "purchase100": {"summary": "Purchase-100 as released by its authors (600 binary features)"},
+        "purchase100": {
+            "summary": "Purchase-100 as released by its authors (600 binary features)",
+            "files": ["dataset_purchase", "dataset_purchase.tgz"],
+        },
         "purchase100_raw": {
             "summary": "Purchase-100 built from raw transactions as in jayaraman2019's code",
             "keys": {

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from dp_leakage.common.yaml_files import read_yaml
-from dp_leakage.figures.reduced import reduced_words, with_scale
+from dp_leakage.figures.origin import beware, with_origin
+from dp_leakage.figures.published import read_published, without
 from dp_leakage.figures.style import encode
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import figure
@@ -40,20 +41,20 @@ def jayaraman(scale: str) -> Study:
 
 
 def test_the_sentence_names_the_scale_and_each_source_with_the_names_it_goes_by() -> None:
-    words = reduced_words(*SMOKE)
+    words = beware(*SMOKE)
     assert "scale smoke" in words
     assert words.endswith("Its data: digits (called cifar100, purchase100); mnist.")
-    assert reduced_words("paper", SMOKE[1]) == ""
+    assert beware("paper", SMOKE[1]) == ""
 
 
 def test_every_row_of_a_reduced_figure_says_what_its_records_are() -> None:
     drawn = pd.DataFrame({"dataset": ["cifar100", "mnist"], "measured": [0.1, 0.2]})
-    assert with_scale(drawn, *SMOKE)[["scale", "data_source"]].to_numpy().tolist() == [
+    assert with_origin(drawn, *SMOKE)[["scale", "data_source"]].to_numpy().tolist() == [
         ["smoke", "digits"],
         ["smoke", "mnist"],
     ]
-    assert with_scale(drawn[["measured"]], *SMOKE)["data_source"].tolist() == ["digits; mnist"] * 2
-    assert with_scale(drawn, "paper", SMOKE[1]).equals(drawn)
+    assert with_origin(drawn[["measured"]], *SMOKE)["data_source"].tolist() == ["digits; mnist"] * 2
+    assert with_origin(drawn, "paper", SMOKE[1]).equals(drawn)
 
 
 def test_a_smoke_figure_of_cifar100_says_that_it_saw_digits() -> None:
@@ -62,7 +63,22 @@ def test_a_smoke_figure_of_cifar100_says_that_it_saw_digits() -> None:
     assert (settings["scale"], settings["sources"]) == ("smoke", {"cifar100": "digits"})
     whole = figure_settings(jayaraman("paper"), "fig2b")
     assert (whole["scale"], whole["sources"]) == ("paper", {"cifar100": "cifar100"})
-    assert report_settings(jayaraman("smoke"))["sources"] == {"cifar100": "digits", "purchase100": "digits"}
+    assert report_settings(jayaraman("smoke"))["sources"] == {"cifar100": "digits", "purchase100": "purchase_like"}
+
+
+def test_made_up_data_are_named_so_at_every_scale_and_have_no_print_beside_them() -> None:
+    sources = {"cifar100": "cifar100", "purchase100": "purchase_like"}
+    words = beware("paper", sources, ["purchase100"])
+    assert words == "Made-up data, not compared with what is printed: purchase100."
+    assert beware("smoke", sources, ["purchase100"]).endswith(words)
+    drawn = pd.DataFrame({"dataset": ["cifar100", "purchase100"], "measured": [0.1, 0.2]})
+    told = ["cifar100", "purchase_like (made-up data, not compared)"]
+    assert with_origin(drawn, "paper", sources, ["purchase100"])["data_source"].tolist() == told
+    printed = read_published(REPO / "workflow/studies/jayaraman2019/jayaraman2019.csv")
+    left = without(printed, ["purchase100"])
+    assert set(printed["dataset"]) - set(left["dataset"]) == {"Purchase-100"}
+    assert len(left) == (printed["dataset"] != "Purchase-100").sum()
+    assert without(printed, []).equals(printed)
 
 
 def pixels(png: bytes) -> np.ndarray:
@@ -71,7 +87,7 @@ def pixels(png: bytes) -> np.ndarray:
 
 
 def test_the_banner_stands_in_a_strip_of_its_own_and_hides_nothing() -> None:
-    plain, marked = (pixels(encode(with_legend(), "png", banner=words)) for words in ("", reduced_words(*SMOKE)))
+    plain, marked = (pixels(encode(with_legend(), "png", banner=words)) for words in ("", beware(*SMOKE)))
     assert marked.shape[1] == plain.shape[1]
     strip = len(marked) - len(plain)
     assert (marked[:strip] < 200).any()
@@ -105,7 +121,7 @@ def test_the_step_marks_the_figure_of_a_kind_that_knows_nothing_of_scales(tmp_pa
     }
     found = {}
     for scale, source in (("smoke", "digits"), ("paper", "cifar100")):
-        made = settings | {"scale": scale, "sources": {"cifar100": source}}
+        made = settings | {"scale": scale, "sources": {"cifar100": source}, "made_up": []}
         files = [tmp_path / f"{scale}.{form}" for form in ("pdf", "png", "csv")]
         figure.main(made, [tmp_path / "curve.parquet"], None, *files)
         found[scale] = pixels(files[1].read_bytes()).shape, files[2].read_text()

@@ -1,0 +1,59 @@
+"""What a run says of itself that is not the whole study on the paper's data: in its pictures, their csv files, its page
+and a copy to share.
+
+A study's titles and names of data sets are those of the whole study. At a smaller scale other records may stand behind
+a name, such as scikit-learn's digits behind ``cifar100``. And where the paper's data cannot be had, made-up records may
+stand behind it at any scale; nothing that is printed is compared with what they give.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FULL = "paper"  # the scale of the whole study
+MADE_UP = "made-up data, not compared"
+
+
+def beware(scale: str, sources: Mapping[str, str], made_up: Collection[str] = ()) -> str:
+    """Return the sentences that such a run's results begin with; "" of the whole study on the paper's data.
+
+    Args:
+        scale: ``paper``, ``small`` or ``smoke``.
+        sources: data set → name of the source of its records.
+        made_up: the data sets of which the records are made up.
+    """
+    told = []
+    if scale != FULL:
+        names: dict[str, list[str]] = {}
+        for dataset, source in sources.items():
+            names.setdefault(source, []).append(dataset)
+        data = "; ".join(
+            source if datasets == [source] else f"{source} (called {', '.join(datasets)})"
+            for source, datasets in names.items()
+        )
+        told.append(f"Reduced run (scale {scale}): its numbers are not those of the full study. Its data: {data}.")
+    if made_up:
+        told.append(f"{MADE_UP.capitalize()} with what is printed: {', '.join(made_up)}.")
+    return " ".join(told)
+
+
+def with_origin(
+    drawn: "DataFrame", scale: str, sources: Mapping[str, str], made_up: Collection[str] = ()
+) -> "DataFrame":
+    """Return a figure's numbers; with the column ``scale`` at a reduced one, and with ``data_source`` there and beside
+    made-up data.
+
+    Args:
+        drawn: a row per number; one without a column ``dataset`` is of all data sets.
+        scale: as for `beware`.
+        sources: as for `beware`.
+        made_up: as for `beware`.
+    """
+    if scale == FULL and not made_up:
+        return drawn
+    told = {name: f"{source} ({MADE_UP})" if name in made_up else source for name, source in sources.items()}
+    everything = "; ".join(dict.fromkeys(told.values()))
+    source = drawn["dataset"].map(told).fillna(everything) if "dataset" in drawn else everything
+    return drawn.assign(**({} if scale == FULL else {"scale": scale}), data_source=source)
