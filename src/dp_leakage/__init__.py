@@ -16,4 +16,22 @@ The rooms, from the bottom up; each imports only those before it (`tests/test_ro
 makes the model that is given away; ``results`` reads a study's results from Python.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dp_leakage.results import Results
+
 __version__ = "0.3.0"
+
+
+def open(folder: "str | Path") -> "Results":
+    """Return a study's results, such as those in ``results/quickstart``: cells, metrics, curves, claims.
+
+    Raises:
+        UserError: no cell was measured there.
+    """
+    from dp_leakage.results import read_results  # here, since the command line imports this module and nothing heavy
+
+    return read_results(folder)
