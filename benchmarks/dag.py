@@ -2,7 +2,7 @@
 
     python benchmarks/dag.py 1000 5000 20000
 
-Cells are budgets of one model, each trained, attacked once and measured (four jobs), in studies of a thousand.
+Cells are budgets of one model, each trained and judged by one attack (two jobs), in studies of a thousand.
 """
 
 import argparse

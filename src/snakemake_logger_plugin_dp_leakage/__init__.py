@@ -21,7 +21,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from dp_leakage.common.shown import CLEAR
-from dp_leakage.jobs.progress import Progress, due
+from snakemake_logger_plugin_dp_leakage.progress import Progress, due
 
 # What Snakemake says of every run, and no reader needs.
 NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ", "Singularity containers: ", "Select jobs")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dp_leakage.jobs.progress import Progress, due, in_words, rounded, time_left
+from snakemake_logger_plugin_dp_leakage.progress import Progress, due, in_words, rounded, time_left
 
 RULES = st.sampled_from(["train", "attack", "measure"])
 SECONDS = st.floats(0.01, 1e5)

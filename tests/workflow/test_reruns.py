@@ -73,7 +73,7 @@ def test_an_edit_to_the_trainer_trains_and_runs_what_follows(workflow):
     assert planned == TRAINED + JUDGED + EVERY_FIGURE + END
 
 
-def test_an_edit_to_a_command_is_found_by_a_dry_run_which_fills_in_none(workflow):
+def test_an_edit_to_a_command_runs_its_jobs(workflow):
     workflow.edit("workflow/rules/judge.smk", '("judge", "--settings', '("judge", " --settings')
     assert workflow.planned("quickstart") == JUDGED + EVERY_FIGURE + END
 

@@ -1,7 +1,5 @@
 """The checked studies, and the functions by which rules ask them."""
 
-import gc
-import inspect
 import os
 import sys
 from pathlib import Path
@@ -17,7 +15,6 @@ from dp_leakage.common.identity import canonical
 from dp_leakage.common.paths import is_plain, user_path
 from dp_leakage.common.places import link_code
 from dp_leakage.jobs import CODE, PLANNED, RUN
-from dp_leakage.jobs.dry import spare
 from dp_leakage.jobs.remote import take_over
 from dp_leakage.jobs.start import start
 from dp_leakage.provenance.fingerprint import keep_in
@@ -44,16 +41,12 @@ from dp_leakage.study.targets import (
     asks_for,
     check_profile,
     check_targets,
-    is_dry,
     needed,
 )
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
 from dp_leakage.common.user_code import FOLDERS
 from dp_leakage.common.yaml_files import read_yaml
 
-# Planning makes millions of objects that stay to its end: looking for garbage among them took a fifth of its time. Jobs
-# begin with it on again (onstart).
-gc.disable()
 # Another Snakefile uses this one, with a config and targets of its own.
 IN_MODULE = not workflow.modifier.is_main_snakefile()
 # What runs a job: `python` beside the interpreter that runs Snakemake; that of an environment under --sdm conda, and that
@@ -224,18 +217,10 @@ wildcard_constraints:
     answers=f"{SIGNALS}|{CLASS_SCORES}",
 
 
-def of_wildcards(answer):
-    """The function itself. Snakemake asks for its signature at each of several calls a job, and finds it ready here."""
-    answer.__signature__ = inspect.signature(answer)
-    return answer
-
-
 def of_job(asked):
     """A function of wildcards: what `asked(study, job)` says, where a job is its wildcards by name."""
-    return of_wildcards(
-        lambda wildcards: or_stop(
-            lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()))
-        )
+    return lambda wildcards: or_stop(
+        lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()))
     )
 
 
@@ -258,13 +243,13 @@ def settings_of(step):
 def memory_of(step):
     """The megabytes that an attempt asks for."""
     asked = of_job(ENTRIES[step].memory)
-    return of_wildcards(lambda wildcards, attempt: attempt * asked(wildcards))
+    return lambda wildcards, attempt: attempt * asked(wildcards)
 
 
 def minutes_of(step):
     """The minutes that an attempt asks for."""
     asked = of_job(ENTRIES[step].minutes)
-    return of_wildcards(lambda wildcards, attempt: attempt * asked(wildcards))
+    return lambda wildcards, attempt: attempt * asked(wildcards)
 
 
 def own_files(step):
@@ -288,9 +273,7 @@ def given_by_user(study, asked):
 
 def in_group(named):
     """A function of a job's group: the name that `named(job)` gives it."""
-    return of_wildcards(
-        lambda wildcards: or_stop(lambda: named(dict(wildcards.items())))
-    )
+    return lambda wildcards: or_stop(lambda: named(dict(wildcards.items())))
 
 
 def by_file(step, arguments):

@@ -34,11 +34,6 @@ def asked(command: list[str], otherwise: Sequence[str] = (DEFAULT,)) -> list[str
     return [*known.targets, *last, *jobs] or ([] if _lists(known) else [*otherwise])
 
 
-def is_dry(command: list[str]) -> bool:
-    """Whether this is a dry run of Snakemake. (Snakemake does not reveal that either.)"""
-    return _is_snakemake(command) and bool(_parsed(tuple(command[1:])).dryrun)
-
-
 def check_profile(command: list[str]) -> None:
     """Refuse a workflow profile that does not exist: Snakemake says nothing then, and runs without any."""
     if _is_snakemake(command) and (name := _parsed(tuple(command[1:])).workflow_profile):

@@ -1,6 +1,6 @@
 """How far a run is, in words: jobs and cells done of all, what runs, and about how long the rest takes.
 
-Nothing here knows Snakemake; ``snakemake_logger_plugin_dp_leakage`` hands over what it reports. All times are seconds.
+Nothing here knows Snakemake; the handler beside it hands over what it reports. All times are seconds.
 """
 
 from collections.abc import Mapping, Sequence
