@@ -23,7 +23,7 @@ ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),help)),)
 $(foreach name,$(filter-out $(TAKEN),$(GIVEN)),$(error make $(MAKECMDGOALS) has no variable $(name); it has $(TAKEN)))
 endif
 
-.PHONY: help install demo smoke new-study audit-training audit-model release share docs test test-long test-fuzz test-slurm coverage lint format tag bench bench-all ranking reference papers constraints clean
+.PHONY: help install demo smoke new-study audit-training audit-model release share docs test wheel test-long test-fuzz test-slurm coverage lint format tag publish bench bench-all ranking reference papers constraints clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,6 +66,9 @@ $(COMMANDS):
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile --no-loadscope-reorder --timeout 600
 
+wheel: $(INSTALLED)  ## build the wheel and run it in an environment of its own, in an empty folder
+	pytest -m slow tests/test_wheel.py
+
 test-long: $(INSTALLED)  ## whole studies at smoke scale, kills, full disks and damaged files (tens of minutes)
 	pytest -m 'slow or study or faults'
 
@@ -93,6 +96,9 @@ format: $(INSTALLED)  ## put every file in the house style
 
 tag:  ## tag this commit with its version, if CHANGELOG.md and CITATION.cff name it (CONTRIBUTING.md#release)
 	@.ci/tag
+
+publish:  ## print the steps that publish the tagged version to an index and a container registry; .ci/publish --run runs them
+	@.ci/publish
 
 bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
 	python benchmarks/trainer.py

@@ -17,6 +17,12 @@ makes the model that is given away; ``results`` reads a study's results from Pyt
 """
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dp_leakage.results import Results
 
 __version__ = "0.3.0"
 
@@ -24,3 +30,14 @@ if sys.argv[:1] == ["-m"]:  # `python -m dp_leakage.NAME`, before any import of 
     from dp_leakage.common.surroundings import check_surroundings
 
     check_surroundings()
+
+
+def open(folder: "str | Path") -> "Results":
+    """Return a study's results, such as those in ``results/quickstart``: cells, metrics, curves, claims.
+
+    Raises:
+        UserError: no cell was measured there.
+    """
+    from dp_leakage.results import read_results  # here, since the command line imports this module and nothing heavy
+
+    return read_results(folder)

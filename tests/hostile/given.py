@@ -23,16 +23,10 @@ from dp_leakage.common import user_code
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
-<<<<<<< HEAD
-from dp_leakage.models.user_module import module_factory
+from dp_leakage.models.user_module import module_factory, module_layers
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.command import main as privacy
-=======
-from dp_leakage.models.user_module import module_factory, module_layers
-from dp_leakage.privacy.__main__ import main as privacy
-from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.study.checks import check_sizes
->>>>>>> main
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings
 from dp_leakage.study.steps import train_settings

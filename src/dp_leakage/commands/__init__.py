@@ -122,13 +122,9 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"dp-leakage {__version__}")
         return 0
     try:
-<<<<<<< HEAD
-        _check_here()
+        check_surroundings()
         if name == "__complete":
             return int(import_module("dp_leakage.commands.completion").complete(rest))
-=======
-        check_surroundings()
->>>>>>> main
         if name not in COMMANDS:
             raise UserError(f"no command is called {name!r}; {close(name, COMMANDS)}`dp-leakage --help` shows all")
         command = COMMANDS[name]
@@ -147,15 +143,6 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
 
 
-<<<<<<< HEAD
-def _check_here() -> None:
-    """Refuses with a UserError to work in a folder that was deleted."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        raise UserError("the current folder was deleted; change to one that exists, and run it again") from None
-
-
 def _check_filled(words: Sequence[str]) -> None:
     """Refuse values that are empty: a variable of the shell that is not set would be as if nothing were said."""
     for option, word in zip(["", *words], words, strict=False):
@@ -164,8 +151,6 @@ def _check_filled(words: Sequence[str]) -> None:
             raise UserError(f"{name or option or 'the first word'} is empty; give it a value, or leave it out")
 
 
-=======
->>>>>>> main
 def parser_of(name: str) -> Parser:
     """Return the parser of a command, with an example below its help."""
     command = COMMANDS[name]
