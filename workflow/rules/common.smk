@@ -178,8 +178,6 @@ def _studies():
     )
 
 
-if workflow.is_main_process and not is_dry(sys.argv):
-    or_stop(lambda: check_writable([".snakemake"]))
 REPOSITORY = _repository()
 if workflow.is_main_process and not IN_MODULE:
     or_stop(lambda: check_profile(sys.argv))
