@@ -15,7 +15,6 @@ from torch.utils.data import DataLoader, TensorDataset
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mode", default="hooks")
-    parser.add_argument("--noisy", type=float, default=1.0)
     parser.add_argument("--save")
     args = parser.parse_args()
 
@@ -37,9 +36,7 @@ def main():
     for data, target in loader:
         optimizer.zero_grad()
         criterion(model(data), target).backward()
-        optimizer.noise_multiplier *= args.noisy
         optimizer.step()
-        optimizer.noise_multiplier /= args.noisy
     if rank == 0:
         print(f"ε = {engine.get_epsilon(1e-5):.2f}")
         if args.save:
