@@ -9,6 +9,7 @@ import yaml
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.origin import MADE_UP
 from dp_leakage.papers.__main__ import PAPERS, README, WITH_PRINTS, made, main
+from dp_leakage.papers.controls import tried
 from dp_leakage.papers.prints import (
     CALIBRATED,
     COMPARED,
@@ -55,7 +56,8 @@ def written() -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["papers.csv", "claims.csv", "papers.md", *(f"{paper}/README.md" for paper in PAPERS), README]
+    "name",
+    ["papers.csv", "claims.csv", "controls.csv", "papers.md", *(f"{paper}/README.md" for paper in PAPERS), README],
 )
 def test_the_page_is_up_to_date(name: str, written: dict[str, str]) -> None:
     assert (RESULTS / name).read_text(encoding="utf-8") == written[name], "run: make papers"
@@ -80,7 +82,7 @@ def test_what_is_explained_is_there() -> None:
     rows = pd.read_csv(RESULTS / "papers.csv")
     said = yaml.safe_load((RESULTS / "explained.yaml").read_text(encoding="utf-8"))
     assert [known["why"] for known in said["known"] if known["why"] not in set(rows["why"])] == []
-    assert [name for name in said["controls"] if not (RESULTS / name).is_file()] == []
+    assert [one["file"] for one in said["controls"] if not (RESULTS / one["file"]).is_file()] == []
 
 
 def test_nothing_is_explained_by_a_guess() -> None:
@@ -123,6 +125,24 @@ def test_of_two_readings_that_of_the_authors_code_counts() -> None:
     rows = outcomes(prints(printed), measured_at_scale({"table7.csv": figure(*counted)}), [])
     assert rows["outcome"].tolist() == [INSIDE]
     assert rows["measured"].tolist() == [5.0]
+
+
+def test_another_setting_is_held_against_what_ours_holds_too() -> None:
+    """Of ε = 1 and 10 ours holds the first print and the control the second."""
+    printed = prints(printed_loss(0.90), {**printed_loss(0.50), "epsilon": "10"})
+    ours = figure(LOSS, {**LOSS, "epsilon": 10.0, "defense": "ten", "inside": False})
+    other = figure({**LOSS, "low": 0.48, "high": 0.52}, {**LOSS, "epsilon": 10.0, "low": 0.48, "high": 0.52})
+    rows = outcomes(printed, measured_at_scale({"table7.csv": ours}), [])
+    controls = [{"file": "a.csv", "setting": "another"}]
+    (found,) = tried(printed, rows, controls, {"a.csv": other}).to_dict("records")
+    assert {key: found[key] for key in ("prints", "missed", "gained", "held", "lost")} == {
+        "prints": 2, "missed": 1, "gained": 1, "held": 1, "lost": 1,
+    }  # fmt: skip
+    seeds = pd.concat([other.assign(seed=1), other.assign(seed=2)])
+    assert tried(printed, rows, controls, {"a.csv": seeds})["setting"].tolist() == [
+        "another (seed 1)",
+        "another (seed 2)",
+    ]
 
 
 def test_two_files_that_contradict_each_other_are_named() -> None:

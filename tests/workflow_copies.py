@@ -50,6 +50,7 @@ class Workflow:
     """A folder in which snakemake can run."""
 
     folder: Path
+    study: str = "quickstart-smoke"  # the folder of results
 
     def snakemake(self, *arguments: str, check: bool = True, timeout: float = 600) -> str:
         """Runs snakemake on this folder's own copy of the package; its output, both streams."""
@@ -129,7 +130,7 @@ class Workflow:
     @property
     def results(self) -> Path:
         """The study's folder."""
-        return self.folder / "results" / "quickstart-smoke"
+        return self.folder / "results" / self.study
 
 
 @cache

@@ -16,4 +16,11 @@ The others here are run as ``python -m dp_leakage.NAME``. ``release`` makes the 
 reads a cell from Python; ``commands`` is what make's targets run.
 """
 
+import sys
+
 __version__ = "0.3.0"
+
+if sys.argv[:1] == ["-m"]:  # `python -m dp_leakage.NAME`, before any import of that module
+    from dp_leakage.common.surroundings import check_surroundings
+
+    check_surroundings()

@@ -28,7 +28,7 @@ from dp_leakage.audits.designs import bound, shortfall
 from dp_leakage.audits.power import FAULTS, chances, models_for
 from dp_leakage.common.apart import Arrays, apart
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.paths import is_file, user_path
+from dp_leakage.common.paths import beginning, user_path
 from dp_leakage.common.rounding import rounded_down
 from dp_leakage.common.shown import duration, show
 from dp_leakage.common.user_code import blamed, module_file
@@ -225,22 +225,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def verdict_file(name: str) -> Path:
     """Return the path for the verdict. UserError if there is anything but an older verdict."""
     path = user_path(name)
-    if os.path.lexists(path) and _beginning(path) not in {f"{word}\n".encode() for word in VERDICTS.values()}:
+    if os.path.lexists(path) and beginning(path, 100) not in {f"{word}\n".encode() for word in VERDICTS.values()}:
         raise UserError(
             f"VERDICT {name} exists and is not a verdict, so it stays as it is; name a file that does not exist"
         )
     return path
-
-
-def _beginning(path: Path) -> bytes:
-    """Return a file's first bytes, more than a verdict has; none if it is not a file that can be read."""
-    try:
-        if is_file(path):  # opening a pipe would wait
-            with path.open("rb") as file:
-                return file.read(100)
-    except OSError:
-        pass
-    return b""
 
 
 def _write_verdict(path: Path | None, status: int) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from copy import copy
 from logging import WARNING, FileHandler, LogRecord
 from pathlib import Path
@@ -21,6 +22,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from dp_leakage.common.shown import CLEAR
+from dp_leakage.common.temporary import own_folder
 from snakemake_logger_plugin_dp_leakage.progress import Progress, due
 
 # What Snakemake says of every run, and no reader needs.
@@ -46,6 +48,8 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
     """
 
     def __post_init__(self) -> None:
+        with suppress(OSError):  # what Snakemake and its jobs leave in TMPDIR goes with the run
+            own_folder()
         settings: Any = self.common_settings
         stream = sys.stdout if settings.stdout else sys.stderr
         ColorizingTextHandler.__init__(self, nocolor=settings.nocolor, stream=stream)

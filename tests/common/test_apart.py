@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -176,6 +177,16 @@ def test_a_daemon_that_leaves_the_group_ends_with_the_work(tmp_path):
     results(work)
     with pytest.raises(ProcessLookupError):
         os.kill(int(written.read_text()), 0)
+
+
+@pytest.mark.parametrize("junk", [b"X", b"R"])
+def test_work_that_writes_into_files_of_others_is_named(junk):
+    def work():
+        os.write(sys._getframe(1).f_locals["pipe"], junk * 100)
+        yield {}
+
+    with pytest.raises(UserError, match="wrote into the files of its process"):
+        results(work)
 
 
 def test_a_hard_limit_of_this_process_is_kept():

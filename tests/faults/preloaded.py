@@ -4,12 +4,14 @@ A run is a process in a session of its own, as ``snakemake`` typed into a termin
 server that its jobs are forked from, which the run starts as ever but that it is a fork, too.
 """
 
+import atexit
 import multiprocessing
 import os
 import resource
 import signal
 import socket
 import sys
+import tempfile
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -60,10 +62,11 @@ class Runner:
     Args:
         folder: where the workflow is.
         seconds: of processor time, after which a run is killed (SIGXCPU); without its jobs.
+        temporary: the folder for temporary files of its runs, in place of the system's.
     """
 
-    def __init__(self, folder: Path, seconds: int = resource.RLIM_INFINITY) -> None:
-        self.folder, self.started, self.seconds = folder, 0, seconds
+    def __init__(self, folder: Path, seconds: int = resource.RLIM_INFINITY, temporary: Path | None = None) -> None:
+        self.folder, self.started, self.seconds, self.temporary = folder, 0, seconds, temporary
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(LOADED)
 
@@ -72,13 +75,16 @@ class Runner:
         self.started += 1
         output = self.folder.parent / f"run-{self.started}.txt"
         output.touch()
-        process = self.context.Process(target=_snakemake, args=(self.folder, arguments, output, self.seconds))
+        given = (self.folder, arguments, output, self.seconds, self.temporary)
+        process = self.context.Process(target=_snakemake, args=given)
         process.start()
         return Run(process, output)
 
 
-def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: int) -> None:
+def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: int, temporary: Path | None) -> None:
     os.setsid()
+    if temporary:
+        tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     with output.open("wb", buffering=0) as file:
         for stream in (1, 2):
@@ -92,7 +98,10 @@ def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: 
 
     assert Path(start.__file__).is_relative_to(folder)
     start.subprocess = SimpleNamespace(Popen=_forked_server, DEVNULL=None, PIPE=None)
-    main(list(arguments))
+    try:
+        main(list(arguments))
+    finally:
+        atexit._run_exitfuncs()  # which a process of `multiprocessing` leaves out
 
 
 def _forked_server(command: list[Any], *, env: dict[str, str], **_: Any) -> int:

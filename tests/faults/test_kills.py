@@ -1,7 +1,7 @@
-"""Kill -9 at random moments, and two runs at once: the next run ends with the same bytes and loses nothing finished.
+"""Signals at random moments, and two runs at once: the next run ends with the same bytes and loses nothing finished.
 
-Results are deleted and damaged before each kill too: ``DP_LEAKAGE_KILL_ROUNDS=200 pytest -m faults -k rounds -s``, and
-with ``DP_LEAKAGE_KILL_SEED=1`` others than those.
+``DP_LEAKAGE_KILL_ROUNDS=200 pytest -m faults -k signals -s`` sends 200 signals, and ``-k damage`` deletes and damages
+results before each kill; ``DP_LEAKAGE_KILL_SEED=1`` makes others than those.
 """
 
 import os
@@ -9,13 +9,16 @@ import random
 import re
 import shutil
 import signal
+import tempfile
 import time
 from base64 import b64decode
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import yaml
 from preloaded import Runner
+from workflow_copies import Workflow
 
 pytestmark = pytest.mark.faults
 KILLS = 30
@@ -30,6 +33,16 @@ FEWER = {
         ("fig_accuracy_loss", "fig_leakage_yeom", "fig_leakage_shokri", "fig_leakage_attribute", "fig_spent_epsilon")
     ),
 }
+# Still smaller, for signals.
+TINY = {
+    "study": "tiny", "title": "Tiny", "seed": 1, "repeats": 2, "delta": 1e-5, "epsilon": [10],
+    "datasets": {"digits": {"source": "digits", "roles": {"target_members": 200, "target_nonmembers": 200}}},
+    "models": {"mlp": {"architecture": {"name": "softmax_regression"}}},
+    "training": {"optimizer": "adam", "learning_rate": 0.01, "epochs": 2, "batch_size": 20},
+    "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"}],
+    "attacks": {"yeom": {}}, "figures": {"fig_loss": {"kind": "accuracy_loss"}},
+}  # fmt: skip
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 NAMED = re.compile(
     r"error: (results/\S+?(?:, results/\S+?)*)(?: and \d+ more)?(?:, each)? (?:is damaged|does not hold|was made by)"
 )
@@ -68,11 +81,7 @@ def test_rounds_of_damage_and_kills_leave_nothing_missing_and_nothing_different(
 
     What a run or ``quickstart_verify`` calls damaged is deleted, as it asks for.
     """
-    for study in (unrun.folder / "workflow" / "studies").iterdir():  # each is read and checked in every run
-        if study.is_dir():
-            shutil.rmtree(study)
-        elif study.name != "quickstart.yaml":
-            study.unlink()
+    _keep_one_study(unrun)
     unrun.configure(**FEWER)
     monkeypatch.setenv("PYTHONPATH", f"{unrun.folder / 'src'}:{Path(__file__).parent}")
     runner, chance = Runner(unrun.folder), random.Random(ROUNDS_SEED)
@@ -87,6 +96,73 @@ def test_rounds_of_damage_and_kills_leave_nothing_missing_and_nothing_different(
         print(what, flush=True)
         assert _files(unrun) == all_files, what
         assert unrun.hashes() == expected, what
+
+
+def test_rounds_of_signals_change_no_result_and_leave_no_temporary_file(unrun, monkeypatch):
+    """Each round some results are deleted, and a run gets a signal that ends it, at once or after its jobs. Every tenth
+    time the next run goes to its end. What was whole is whole all the time.
+    """
+    _keep_one_study(unrun, yaml.safe_dump(TINY))
+    monkeypatch.setenv("PYTHONPATH", f"{unrun.folder / 'src'}:{Path(__file__).parent}")
+    chance = random.Random(ROUNDS_SEED)
+    with tempfile.TemporaryDirectory() as temporary:  # a short path, as the socket in it needs
+        runner, results = Runner(unrun.folder, temporary=Path(temporary)), Workflow(unrun.folder, "tiny")
+        _end_well(runner)
+        expected = results.hashes()
+        assert expected
+        begun = time.monotonic()
+        for path in results.results.rglob("*.parquet"):
+            path.unlink()
+        _end_well(runner)
+        usual = time.monotonic() - begun
+        for number in range(ROUNDS):
+            for path in chance.sample(sorted(results.hashes()), chance.randint(0, 2)):
+                (results.results / path).unlink(missing_ok=True)
+            what = f"round {number}: {_signaled(runner, chance, usual)}"
+            print(what, flush=True)
+            assert {path: expected[path] for path in _whole_files(results, expected)} == {
+                path: digest for path, digest in results.hashes().items() if path in _whole_files(results, expected)
+            }
+            if number % 10 == 9:
+                _end_well(runner)
+                assert results.hashes() == expected, what
+                assert list(Path(temporary).iterdir()) == [], what
+        _end_well(runner)
+        assert results.hashes() == expected
+        assert list(Path(temporary).iterdir()) == []
+
+
+def _end_well(runner: Runner) -> None:
+    status, text = runner.start("tiny", "--cores", "2", "--nolock").ended(timeout=1200)
+    assert status == 0, text
+    assert "Traceback" not in text, text
+    _wait_for_all(runner.folder)
+
+
+def _wait_for_all(folder: Path) -> None:
+    """The server and its jobs see that their run has ended, and end."""
+    for _ in range(100):
+        if not _forks(folder):
+            return
+        time.sleep(0.1)
+    _wait_for_none(folder)
+
+
+def _signaled(runner: Runner, chance: random.Random, usual: float) -> str:
+    """Starts a run and sends it a signal after a while, alone or with all of its session; the words for it."""
+    run, moment = runner.start("tiny", "--cores", "2", "--nolock"), chance.uniform(0, usual)
+    number, send = chance.choice(SIGNALS), chance.choice([os.kill, os.killpg])
+    run.process.join(moment)
+    with suppress(ProcessLookupError):  # it has ended, or has no session yet
+        send(run.process.pid, number)
+    text = ""
+    if number == signal.SIGKILL:
+        run.process.join()
+    else:
+        _, text = run.ended(timeout=600)
+    assert "Traceback" not in text, text
+    _wait_for_all(runner.folder)
+    return f"{signal.Signals(number).name} by {send.__name__} after {moment:.1f} s"
 
 
 def _killed_somewhere(runner: Runner, chance: random.Random) -> str:
@@ -107,6 +183,19 @@ def _killed_somewhere(runner: Runner, chance: random.Random) -> str:
     return (
         f"killed {f'{moment:.1f} s after its beginning' if planning else f'{moment:.1f} s after its first job began'}"
     )
+
+
+def _keep_one_study(workflow, text: str = "") -> None:
+    """The quickstart alone, or a study ``tiny`` of this text: each is read and checked in every run."""
+    studies = workflow.folder / "workflow" / "studies"
+    for study in studies.iterdir():
+        if study.is_dir():
+            shutil.rmtree(study)
+        elif text or study.name != "quickstart.yaml":
+            study.unlink()
+    if text:
+        (studies / "tiny.yaml").write_text(text)
+        (workflow.folder / "config.yaml").write_text("scale: paper\ndevice: cpu\ndata_dir: data\n")
 
 
 def _spoil(workflow, chance: random.Random) -> str:

@@ -23,9 +23,10 @@ from dp_leakage.common import user_code
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
-from dp_leakage.models.user_module import module_factory
+from dp_leakage.models.user_module import module_factory, module_layers
 from dp_leakage.privacy.__main__ import main as privacy
 from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.study.checks import check_sizes
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings
 from dp_leakage.study.steps import train_settings
@@ -85,6 +86,7 @@ def study(folder: Path, content: object, config: dict | None = None) -> str | No
 def planned(studies: dict) -> None:
     """All that `snakemake -n` would work out."""
     for one in studies.values():
+        check_sizes(one)
         for cell in one.cells.values():
             train_settings(one, cell)
         for figure in one.spec["figures"]:
@@ -135,7 +137,7 @@ def module(folder: Path, text: str) -> str | None:
     importlib.invalidate_caches()
     try:
         complaint = study(folder, yaml.safe_dump(spec))
-        return complaint or said(lambda: module_factory("brk:Net", (8,), 10)() and None)
+        return complaint or said(lambda: module_layers(module_factory("brk:Net", (8,), 10), (8,), 10) and None)
     finally:
         os.chdir(before)
         sys.path[:] = path

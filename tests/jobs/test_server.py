@@ -1,6 +1,5 @@
 """A job that is forked from the server is what it would be by itself, and nothing of it outlives the run."""
 
-import fcntl
 import os
 import shutil
 import signal
@@ -17,7 +16,6 @@ from processes import gone, wait_for
 
 from dp_leakage.jobs import VARIABLE, server
 from dp_leakage.jobs.benchmark import read_usage, write_usage
-from dp_leakage.jobs.start import sweep
 
 FOREVER = "import time; time.sleep(600)"
 ENDS = {
@@ -447,18 +445,3 @@ def test_a_process_that_stayed_ends_with_the_run(device):
     (stayed,) = device.works()
     os.killpg(device.process.pid, signal.SIGKILL)
     assert wait_for(lambda: gone(stayed))
-
-
-def test_folders_of_killed_runs_are_swept_and_those_of_living_ones_stay(tmp_path):
-    """A run holds a lock on its folder; a folder that was just made may not have one yet."""
-    for name in ("killed", "living", "new"):
-        (tmp_path / f"dp_leakage-{name}").mkdir()
-        (tmp_path / f"dp_leakage-{name}" / "socket").touch()
-    (tmp_path / "other").mkdir()
-    for name in ("dp_leakage-killed", "dp_leakage-living", "other"):
-        os.utime(tmp_path / name, (0, 0))
-    holding = os.open(tmp_path / "dp_leakage-living", os.O_RDONLY)
-    fcntl.flock(holding, fcntl.LOCK_EX)
-    sweep(tmp_path)
-    os.close(holding)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["dp_leakage-living", "dp_leakage-new", "other"]

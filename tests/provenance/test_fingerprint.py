@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 import dp_leakage.provenance.fingerprint as fp
+from dp_leakage.common.errors import UserError
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def test_a_file_of_another_version_a_cut_one_and_a_folder_without_rights_cost_ti
 def test_what_another_python_found_is_not_taken(package, tmp_path_factory, monkeypatch):
     kept = tmp_path_factory.mktemp("kept") / "code.json"
     before = _next_process(kept)
-    kept.write_text(re.sub(r'"[0-9a-f]{32}"\]', '"' + "0" * 32 + '"]', kept.read_text()))
+    kept.write_text(re.sub(r'"[0-9a-f]{32}", \[\]\]', '"' + "0" * 32 + '", []]', kept.read_text()))
     assert _next_process(kept) != before, "what is kept is used"
     monkeypatch.setattr(fp.sys, "version", "3.99")
     assert _next_process(kept) == before
@@ -343,3 +344,46 @@ def test_modules_of_an_environment_do_not_count(own, monkeypatch):
 def test_the_fingerprint_of_a_file_with_its_neighbors_is_that_of_earlier_versions(own):
     (own / "mine.py").write_text("import os\nimport helper\nfrom torch import nn\n")
     assert _of_file(own / "mine.py") == "5d15c4577b0d4372"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import importlib\nimportlib.import_module('helper')\n",
+        "from importlib import import_module\nimport_module('helper')\n",
+        "def score():\n    __import__('helper')\n",
+        "FILES = ['helper.py']\nimport importlib\nimportlib.import_module('hel' + 'per')\n",
+    ],
+)
+def test_a_module_that_is_imported_by_name_counts(own, text):
+    (own / "mine.py").write_text(text)
+    before = _of_file(own / "mine.py")
+    (own / "helper.py").write_text("B = 2\n")
+    assert _of_file(own / "mine.py") != before
+
+
+def test_files_that_code_says_it_reads_count_byte_by_byte(own):
+    (own / "table.csv").write_text("a,b\n")
+    (own / "mine.py").write_text("import helper\n")
+    (own / "helper.py").write_text("FILES = ['table.csv']\n")
+    before = _of_file(own / "mine.py")
+    (own / "table.csv").write_text("a,c\n")
+    assert _of_file(own / "mine.py") != before
+    (own / "table.csv").write_text("a,b\n")
+    assert _of_file(own / "mine.py") == before
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("FILES = ['nowhere.csv']\n", "FILES has 'nowhere.csv', which is not a file"),
+        ("FILES = 5\n", "FILES must be a list of names"),
+        ("FILES = ['a' + 'b']\n", "FILES must be a list of names"),
+        ("FILES = [5]\n", "FILES must be a list of names"),
+        ("FILES = ['']\n", "FILES must be a list of names"),
+    ],
+)
+def test_a_list_of_files_that_is_none_is_refused(own, text, words):
+    (own / "mine.py").write_text(text)
+    with pytest.raises(UserError, match=words):
+        _of_file(own / "mine.py")

@@ -21,6 +21,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.rounding import rounded_up
 from dp_leakage.metrics.intervals import wilson
 from dp_leakage.privacy.accounting.curve import proven_curve
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.training import Training
 from dp_leakage.release import folder as folders
 from dp_leakage.release import statement
@@ -39,8 +40,9 @@ from dp_leakage.release.folder import (
     write_release,
 )
 from dp_leakage.release.make import release
+from dp_leakage.release.outside import follows_from
 from dp_leakage.release.sheet import page, sections
-from dp_leakage.release.statement import check_statement, recomputed, spent_in_words
+from dp_leakage.release.statement import check_statement, recomputed, spent_in_words, statement_of, training_told
 from dp_leakage.release.verify import verify
 from dp_leakage.study.steps import prepare_settings, project_settings
 from dp_leakage.training.released import Release
@@ -326,6 +328,8 @@ def restated(folder, change):
         (lambda told: told.update(outside=None), "key 'outside' must hold"),
         (lambda told: told.pop("model"), "keys 'model' and 'measured' must be as a release writes them"),
         (lambda told: told.update(measured=7), "keys 'model' and 'measured' must be as a release writes them"),
+        (lambda told: told.pop("selection"), "key 'selection' is missing"),
+        (lambda told: told["epsilon"].append(told["epsilon"][0]), "one row for each delta"),
         (lambda told: told["declared"].update(question="Is it safe?"), "must say what privacy.json says"),
         (lambda told: told.update(declared=7), "must be as a release writes it"),
     ],
@@ -352,6 +356,28 @@ def test_a_release_that_has_expired_is_whole_and_verify_says_that_it_has(copy, m
     said = [line for line in verify(copy) if line not in verify(made)]
     assert said.pop(0).startswith("MODEL_CARD.md and sheet.html were not compared with privacy.json")
     assert (said == []) if sentence is None else (len(said) == 1 and said[0].startswith(sentence))
+
+
+def test_a_number_that_is_proven_is_refused_if_it_is_a_thousandth_less_however_small_it_is():
+    """With much noise, limits at small rates are smaller than any fixed tolerance."""
+    training = Training(Mechanism("shuffle", noise_multiplier=30.0), 3, 100, 1000)
+    told = statement_of(training_told(training, 1000), accountant="gdp", epsilon=None, delta=1e-6, selection=None) | {
+        "model": {"columns": [], "accuracy_on": 0},
+        "measured": {"attacks_run": []},
+    }
+    told["outside"] = follows_from(told)
+    check_statement(told, "it")
+    proven = ("epsilon", "trade_off", "advantage_at_most", "precision_at_fpr_0.001", "mu")
+    for path in [path for path in leaves(told) if path and path[0] in proven]:
+        changed = json.loads(json.dumps(told))
+        place = changed
+        for key in path[:-1]:
+            place = place[key]
+        if not isinstance(place[path[-1]], float):
+            continue
+        place[path[-1]] *= 0.999
+        with pytest.raises(UserError):
+            check_statement(changed, "it")
 
 
 @pytest.mark.parametrize("sampler", ["poisson", "shuffle"])

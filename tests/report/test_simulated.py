@@ -233,6 +233,7 @@ FACTS: dict[str, Callable[[Study, Number], bool]] = {
     "test_error": lambda study, number: 0.05 / max(len(study.world.private), 1) <= number.value <= 0.05,
     "members_of_ten_accused_at_random": lambda study, one: one.value == 10 * one.qualifiers["prior"],
     **dict.fromkeys(("fpr", "prior", "count"), always),
+    "decides": lambda study, number: 0 < number.value <= 1,
     "nonmembers_needed": lambda study, one: one.value == ceil(log(0.05) / log1p(-one.qualifiers["fpr"])),
     "nonmembers_worth": lambda study, one: 0 < one.value < ceil(log(0.05) / log1p(-one.qualifiers["fpr"])),
     "lowest_fpr": lambda study, one: 0 < one.value < 1,

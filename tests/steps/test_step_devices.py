@@ -113,7 +113,7 @@ def test_jobs_beside_each_other_have_a_device_each_and_leave_it_when_they_end(tm
 def test_cuda_is_the_free_device_where_there_are_several(count, chosen, monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-    monkeypatch.setattr(_models, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(_models, "shared_folder", lambda: tmp_path)
     told = []
     monkeypatch.setattr(torch.cuda, "set_device", told.append)
     assert [_models.device_of(device) for device in ("cpu", "auto")] == ["cpu", "cuda"]

@@ -1,12 +1,13 @@
 """No unit moves a sum by more than C where rounding is made to add up: crafted models, records and batches."""
 
 from itertools import product
-from math import sqrt
+from math import log, sqrt
 
 import pytest
 import torch
 from torch.nn.functional import pad
 
+from dp_leakage.models.architectures import ARCHITECTURES, build
 from dp_leakage.models.layers import Conv2d, Flatten, Linear, initial_parameters
 from dp_leakage.models.layers.conv_gradients import LazyConvGradients, convolution_gradients
 from dp_leakage.models.layers.embedding import EmbeddingGradients
@@ -16,12 +17,13 @@ from dp_leakage.models.layers.scale_gradients import ScaleGradients
 from dp_leakage.models.products import CHAIN
 from dp_leakage.privacy.clipping import allowance, bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training.backward import BackwardPass
-from dp_leakage.training.gradients import fill_gradient
+from dp_leakage.training.backward import BackwardPass, backpropagate
+from dp_leakage.training.gradients import fill_gradient, lay_out
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import start
 
 C, CLASSES = 0.5, 2
+SMALLER = {"wide_resnet": {"depth": 10, "width": 1}, "resnet": {"channels": [8, 8], "groups": 4}}
 
 
 def moved(layers, parameters, x, y, units, mechanism, groups=None):
@@ -95,6 +97,95 @@ def test_a_person_whose_records_cancel_stays_within_the_bound(size, bound, dtype
         x, y = 2.0**30 * terms.abs()[:, None].repeat(1, width), (terms < 0).long()
         units = list(torch.arange(len(x)).view(persons, size))
         assert moved(layers, parameters, x, y, units, mechanism, groups) <= 1, share
+
+
+@pytest.mark.parametrize("clip_norm", [1e-2, 1e-4])
+@pytest.mark.parametrize("size", [1e18, 1e25, 1e35, 1e37, 3e38])
+@pytest.mark.parametrize("unit", ["example", "person"])
+def test_a_record_so_large_that_its_factors_have_few_digits_stays_within_the_bound(unit, size, clip_norm):
+    """A convolution's lengths, and a person's, are float64, so they are finite where a float32 square overflows."""
+    records = 2 if unit == "person" else 1
+    layers = (Linear(8, CLASSES),) if unit == "person" else (Conv2d(64, 64, 3), Flatten(), Linear(256, CLASSES))
+    initial = initial_parameters(layers, torch.Generator().manual_seed(1))
+    parameters = {name: 0 * own for name, own in initial.items()}
+    if unit == "example":
+        parameters["2.weight"][1] = 1e-30
+    mechanism = Mechanism("poisson", unit, clip_norm=clip_norm, noise_multiplier=0.0)
+    for count, share in product((2, 100), (1.0, 0.77, 0.6, 0.48, 0.3)):
+        x = torch.zeros(count * records, *((8,) if unit == "person" else (64, 4, 4)))
+        x[:records] = size * share
+        units = list(torch.arange(len(x)).view(count, records))
+        groups = torch.arange(count).repeat_interleave(records)
+        found = moved(layers, parameters, x, torch.zeros(len(x), dtype=torch.int64), units, mechanism, groups)
+        assert found <= 1, (count, share)
+
+
+@pytest.mark.parametrize("count", [1024, 2048])
+def test_many_persons_of_many_records_that_are_made_to_round_on_two_grids_stay_within_the_bound(count):
+    """Each is added by itself: half are C long, the others move a sum just below a power of two by rounding alone."""
+    size, width, aligned = 65, 8, count // 2
+    layers = (Linear(width, CLASSES),)
+    initial = initial_parameters(layers, torch.Generator().manual_seed(1))
+    parameters = {name: 0 * own for name, own in initial.items()}
+    parameters["0.weight"][1, 0] = 1.0
+    clip_norm = sqrt(2 * width) * (1 + allowance(count, torch.float32)) * (1 + 2.0**-20) / 4
+    short = 1.04 * aligned * 2.0**-26  # the gradients of the others' output
+    first = torch.where(torch.arange(count) < aligned, 0.0, log(short / (1 - short)))
+    x = torch.ones(count * size, width)
+    x[:, 0] = first.repeat_interleave(size)
+    mechanism = Mechanism("poisson", "person", clip_norm=clip_norm, noise_multiplier=0.0)
+    units, groups = list(torch.arange(len(x)).view(count, size)), torch.arange(count).repeat_interleave(size)
+    assert moved(layers, parameters, x, torch.zeros(len(x), dtype=torch.int64), units, mechanism, groups) <= 1
+
+
+@pytest.mark.parametrize("count", [8, 16, 17, 33, 64, 65, 100])
+@pytest.mark.parametrize("unit", ["example", "person"])
+def test_a_record_that_leaves_does_not_change_how_the_others_round(unit, count):
+    """Scores of records with two equal halves are nothing but rounding, and the weights make them the larger."""
+    width, generator = 25, torch.Generator().manual_seed(count)
+    layers = (Linear(2 * width, CLASSES),)
+    weights = 2.0**30 * torch.randn(width, generator=generator)
+    parameters = {
+        "0.weight": torch.stack([torch.zeros(2 * width), torch.cat([weights, -weights])]),
+        "0.bias": torch.zeros(CLASSES),
+    }
+    records = 2 if unit == "person" else 1
+    x = torch.rand(count * records, width, generator=generator).repeat(1, 2)
+    mechanism = Mechanism("poisson", unit, clip_norm=C, noise_multiplier=0.0)
+    units, groups = list(torch.arange(len(x)).view(count, records)), torch.arange(count).repeat_interleave(records)
+    for first in (0, count // 2, count - 1):
+        order = units[first:] + units[:first]
+        found = moved(layers, parameters, x, torch.zeros(len(x), dtype=torch.int64), order, mechanism, groups)
+        assert found <= 1, first
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_records_gradient_is_the_same_bits_in_any_batch(name, dtype):
+    shape = (3, 16, 16) if name in SMALLER else (1, 28, 28)
+    layers, generator = build(name, shape, 5, **SMALLER.get(name, {})), torch.Generator().manual_seed(1)
+    x, y = torch.rand(50, *shape, generator=generator).to(dtype), torch.arange(50) % 5
+    how = TrainingSettings("sgd", 0.1, epochs=1, batch_size=20)
+    mechanism = Mechanism("poisson", clip_norm=C, noise_multiplier=1.0)
+
+    def gradients(rows):
+        """Of each record of a batch, as a step computes them, for each layer."""
+        (examples,) = lay_out(training.program, [[rows]])
+        parameters = training.program.lanes[0].parameters
+        found = [
+            [own.rows()[0] for own in backpropagate(layers, parameters, x[part.rows], y[part.rows]).parts]
+            for part in examples.parts(training.program.width)
+        ]
+        return [torch.cat(own)[: len(rows)] for own in zip(*found, strict=True)]
+
+    with torch.inference_mode():
+        training = start(layers, x, y, torch.arange(50)[None], [3], how, mechanism)
+        before = gradients(torch.arange(33))
+        for other in (torch.arange(1, 33), torch.arange(8), torch.tensor([3]), torch.arange(50).flip(0)):
+            known = [(place, int(row)) for place, row in enumerate(other) if row < 33]
+            places, rows = (torch.tensor(own) for own in zip(*known, strict=True))
+            for was, now in zip(before, gradients(other), strict=True):
+                assert torch.equal(was[rows], now[places]), len(other)
 
 
 POSITIONS, WIDTH = 16, 32

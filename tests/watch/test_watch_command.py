@@ -101,6 +101,20 @@ def test_wrong_words_are_refused_before_anything_runs(words, sentence, folder, c
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["report.html", "report.json"])
+def test_a_report_that_is_not_of_watch_is_never_written_over(name, folder, capsys):
+    (folder / "train.py").write_text("print('hello')", encoding="utf-8")
+    (folder / "mine").mkdir()
+    (folder / "mine" / name).write_text("<title>My study</title>", encoding="utf-8")
+    assert main(["watch", "--to", "mine", "train.py"]) == 1
+    said = capsys.readouterr()
+    assert f"--to mine: {name} exists and is not a report of watch" in said.err
+    assert "hello" not in said.out
+    assert [path.read_text(encoding="utf-8") for path in (folder / "mine").iterdir()] == ["<title>My study</title>"]
+    for _ in range(2):  # its own is renewed
+        assert main(["watch", "train.py"]) == 2
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -72,6 +72,49 @@ def test_a_folder_of_plugins_is_one_line_of_config_and_runs_to_the_report(whole)
     assert planned["train_target"] == 0
 
 
+READING = """'''Attack with a table.'''
+from pathlib import Path
+import numpy as np
+from dp_leakage.attacks.signals import Scores
+
+ATTACK = {"family": "membership", "access": "has a table"}
+
+
+def score(target, reference, settings, seed):
+    Path(__file__).with_name("table.txt").read_text()
+    return Scores(target.asked.margin[0], target.asked.margin[0] > 0)
+"""
+TINY = {
+    "study": "quickstart", "title": "Tiny", "seed": 1, "repeats": 2, "delta": 1e-5,
+    "datasets": {"digits": {"source": "digits", "roles": {"target_members": 200, "target_nonmembers": 200}}},
+    "models": {"mlp": {"architecture": {"name": "softmax_regression"}}},
+    "training": {"optimizer": "adam", "learning_rate": 0.01, "epochs": 2, "batch_size": 20},
+    "defenses": [{"defense": "none"}], "attacks": {"reading": {}}, "figures": {"fig_loss": {"kind": "accuracy_loss"}},
+}  # fmt: skip
+
+
+def test_a_file_that_a_plugin_reads_is_told_of_until_it_is_named_and_what_it_says_reaches_the_page(whole):
+    plugin, table = (whole.folder / "plugins" / name for name in ("reading.py", "table.txt"))
+    plugin.parent.mkdir()
+    plugin.write_text(READING)
+    table.write_text("1")
+    whole.edit("config.yaml", "plugins: []", "plugins: [plugins]")
+    (whole.folder / "workflow" / "studies" / "quickstart.yaml").write_text(yaml.safe_dump(TINY))
+    run, told = (
+        ("quickstart", "--cores", "1"),
+        f"beware: plugin reading reads {table}, and an edit of it reruns nothing",
+    )
+    assert whole.snakemake(*run).count(told) == 1
+    table.write_text("2")
+    assert not whole.planned("quickstart")
+    plugin.write_text(READING.replace("has a table", "has two tables"))
+    assert whole.planned("quickstart") == {"quickstart_report": 1, "quickstart": 1}
+    plugin.write_text(READING.replace("ATTACK =", 'FILES = ["table.txt"]\nATTACK ='))
+    assert "beware" not in whole.snakemake(*run)
+    table.write_text("3")
+    assert whole.planned("quickstart")["attack"] == 1
+
+
 @pytest.mark.parametrize("preload", ["true", "false"])
 @pytest.mark.parametrize(
     ("edited", "step"), [("plugins/json_lines.py", "prepare"), ("src/dp_leakage/data/projection.py", "project")]

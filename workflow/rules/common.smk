@@ -9,9 +9,11 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
 from dp_leakage import plugins
+from dp_leakage.common import temporary
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
+from dp_leakage.common.surroundings import check_writable
 from dp_leakage.common.paths import is_plain, user_path
 from dp_leakage.common.places import link_code
 from dp_leakage.jobs import CODE, PLANNED, RUN
@@ -23,6 +25,7 @@ from dp_leakage.common.run_config import CONFIG, read_config
 from dp_leakage.common.shown import as_label, as_rst
 from dp_leakage.provenance.notes import lost
 from dp_leakage.study import CLASS_SCORES, SIGNALS, paths, plan
+from dp_leakage.study.checks import check_sizes
 from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
@@ -91,6 +94,7 @@ def or_stop(made):
     except UserError as error:
         workflow.logger_manager.stop()
         print(f"error: {error}", file=sys.stderr, flush=True)
+        temporary.remove()
         os._exit(1)
 
 
@@ -177,6 +181,9 @@ REPOSITORY = _repository()
 # A module is asked by its Snakefile too, for files that are not known yet.
 TARGETS = asked(sys.argv, otherwise=() if IN_MODULE else (DEFAULT,))
 STUDIES = or_stop(_studies)
+for study in STUDIES.values():
+    if workflow.is_main_process and asks_for(TARGETS, study.target):
+        or_stop(lambda: check_sizes(study))
 for study in STUDIES.values():
     if workflow.is_main_process and not IN_MODULE and not IN_STORAGE:
         if asks_for(TARGETS, study.target) and lost(study.path(paths.REPORT)):

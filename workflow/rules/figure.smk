@@ -23,6 +23,20 @@ def verified(jobs):
     ]
 
 
+def noticed(jobs):
+    """What the logs of jobs say of files whose edits would rerun nothing, each once."""
+    logs = (Path(str(log)) for job in jobs for log in job.log)
+    lines = (
+        line
+        for log in logs
+        if log.is_file()
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+    )
+    return dict.fromkeys(
+        line[line.index("beware: ") :] for line in lines if " beware: " in line
+    )
+
+
 def overview():
     """Writes the page of all studies that were run here. Imported here for the same reason."""
     from dp_leakage.steps.overview import write_overview

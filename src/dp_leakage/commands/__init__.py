@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError, close
+from dp_leakage.common.surroundings import check_surroundings
 
 
 class Command(NamedTuple):
@@ -104,7 +105,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"dp-leakage {__version__}")
         return 0
     try:
-        _check_here()
+        check_surroundings()
         if name not in COMMANDS:
             raise UserError(f"no command is called {name!r}; {close(name, COMMANDS)}`dp-leakage --help` shows all")
         command = COMMANDS[name]
@@ -119,14 +120,6 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # dp-leakage list | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-
-
-def _check_here() -> None:
-    """Refuses with a UserError to work in a folder that was deleted."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        raise UserError("the current folder was deleted; change to one that exists, and run it again") from None
 
 
 def parser_of(name: str) -> Parser:

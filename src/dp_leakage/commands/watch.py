@@ -5,17 +5,18 @@ import sys
 from collections.abc import Sequence
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.paths import is_dir, is_file, is_there, user_path
+from dp_leakage.common.paths import beginning, is_dir, is_file, is_there, user_path
 from dp_leakage.options.watch import parser
 
 PAGE, DATA = "report.html", "report.json"
+MARKS = {PAGE: b"<title>Watched: ", DATA: b'"script_status"'}  # what a file begins with that an earlier watch wrote
 
 
 def main(words: Sequence[str]) -> int:
     """Run the script; return 0, 3 or 2 for the verdict, or the script's own status if it fails.
 
     Raises:
-        UserError: there is no such script, or the folder for the report cannot be written to.
+        UserError: there is no such script, or the folder for the report cannot be written to or holds another report.
     """
     options = parser().parse_args(words)
     script, folder = user_path(options.script), user_path(options.to)
@@ -23,6 +24,10 @@ def main(words: Sequence[str]) -> int:
         raise UserError(f"{options.script} is not a file; name the Python script to run")
     if is_there(folder) and not is_dir(folder):
         raise UserError(f"--to {options.to} is not a folder; name a folder for the report")
+    for name, mark in MARKS.items():
+        if os.path.lexists(folder / name) and mark not in beginning(folder / name, 10_000):
+            words = "exists and is not a report of watch, so it stays as it is; name another folder"
+            raise UserError(f"--to {options.to}: {name} {words}")
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:

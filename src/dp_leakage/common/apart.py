@@ -33,6 +33,7 @@ PATIENCE = 0.2  # seconds between two looks at a child that says nothing
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GIB = 2**30
+MOST = 2**40  # bytes of a result; more are none of ours
 
 
 class Limits(NamedTuple):
@@ -112,7 +113,11 @@ class _Child:
     def results(self) -> Iterator[Arrays]:
         while True:
             head = self._read(HEAD)
-            content = self._read(int.from_bytes(head[1:]))
+            size = int.from_bytes(head[1:])
+            if head[0] not in (RESULT, FAILED, DONE) or size > MOST:
+                words = "wrote into the files of its process; valid is to write to files that it opens itself"
+                raise UserError(f"{self.what} {words}")
+            content = self._read(size)
             if head[0] == DONE:
                 return
             if head[0] == FAILED:

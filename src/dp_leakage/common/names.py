@@ -18,7 +18,7 @@ YAML = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 RESERVED = frozenset({
     *RULES, *YAML, "none", "shadow", "reference", "figures",
     "benchmarks", "target", "models", "training", "curve", "proven", "coins", "strongest", "scores", "images", "timing",
-    "measured", "metrics", "report", "groups", "structure",
+    "measured", "metrics", "report", "verify", "release", "groups", "structure",
 })  # fmt: skip
 
 

@@ -44,6 +44,17 @@ def is_dir(path: Path) -> bool:
     return os.path.isdir(path)
 
 
+def beginning(path: Path, size: int) -> bytes:
+    """Return a file's first bytes; none if there is no file that can be read."""
+    try:
+        if is_file(path):  # opening a pipe would wait
+            with path.open("rb") as file:
+                return file.read(size)
+    except OSError:
+        pass
+    return b""
+
+
 def is_there(path: Path) -> bool:
     """Whether anything exists there; no for paths that are impossible."""
     return os.path.exists(path)

@@ -10,12 +10,14 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from importlib.util import source_from_cache
 from math import inf
 from pathlib import Path
+from tempfile import gettempdir
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from dp_leakage.common.errors import UserError
 
@@ -23,6 +25,8 @@ FOLDERS: list[Path] = []  # of the plugins, in the order of config.yaml
 FILES: dict[str, Path] = {}  # plugin → its file
 DEFINED: dict[str, frozenset[str]] = {}  # plugin → the functions and classes that its file defines
 ROUNDING = 1e-6  # relative tolerance by which a budget may be exceeded
+PACKAGE = Path(__file__).parents[1]
+_running: list[str] = []  # whose code runs, the innermost last
 log = logging.getLogger("dp_leakage")
 
 
@@ -89,7 +93,7 @@ def blamed(what: str, file: Path | None) -> Iterator[None]:
     """
     numpy, folder = sys.modules.get("numpy"), Path.cwd()
     try:
-        with numpy.errstate() if numpy else nullcontext():
+        with _staying(), _reading(what), numpy.errstate() if numpy else nullcontext():
             yield
     except (UserError, KeyboardInterrupt, GeneratorExit):
         raise
@@ -104,6 +108,75 @@ def blamed(what: str, file: Path | None) -> Iterator[None]:
         raise UserError(f"{what}{line}: {reason}") from error
     finally:
         os.chdir(folder)
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """In the block, what is read is read by this code of the user's (`notice_reads`)."""
+    _running.append(what)
+    try:
+        yield
+    finally:
+        _running.pop()
+
+
+def notice_reads(known: Collection[Path], apart: Collection[Path]) -> None:
+    """From now on tells in the log which files the user's code reads, as far as Python opens them, whose edits rerun
+    nothing. This lasts as long as the process.
+
+    Args:
+        known: files whose edits do count, resolved.
+        apart: folders whose files the user does not edit, such as those of results, resolved.
+    """
+    places = [*apart, *(Path(place).resolve() for place in (sys.prefix, sys.base_prefix, PACKAGE, gettempdir()))]
+    told: set[Path] = set()
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and _running and (path := _file_read(*arguments)) is not None:
+            if path in known or path in told or not path.is_file():
+                return
+            if any(path.is_relative_to(place) for place in places) or _is_of_system(path):
+                return
+            told.add(path)
+            words = "an edit of it reruns nothing; name it in a list FILES at the top of the file that reads it"
+            log.warning("beware: %s reads %s, and %s", _running[-1], path, words)
+
+    sys.addaudithook(heard)
+
+
+def _file_read(path: object, mode: str | None, flags: int) -> Path | None:
+    """The file that Python opens to read, of a compiled module its source; None if it is written, or has no path."""
+    writes = set(mode or "") & set("wax+") or (not mode and flags & (os.O_WRONLY | os.O_RDWR))
+    if writes or not isinstance(path, str | bytes | os.PathLike):
+        return None
+    file = Path(os.fsdecode(path)).resolve()
+    if file.suffix == ".pyc":
+        with suppress(ValueError, NotImplementedError):
+            return Path(source_from_cache(str(file)))
+    return file
+
+
+def _is_of_system(path: Path) -> bool:
+    """Whether a file lies in a folder of the system's, of installed packages, or in a hidden one."""
+    system = path.parts[1] in ("proc", "sys", "dev", "etc", "usr", "lib", "lib64", "var", "run")
+    return system or any(part.startswith(".") or part in ("site-packages", "dist-packages") for part in path.parts)
+
+
+@contextmanager
+def _staying() -> Iterator[None]:
+    """In the block, `os._exit` raises SystemExit: a job would end as if it had done its work. In forks it ends them."""
+    ends, own = os._exit, os.getpid()
+
+    def leave(status: int) -> NoReturn:
+        if os.getpid() != own:
+            ends(status)
+        raise SystemExit(f"os._exit({status}) would end the job")
+
+    os._exit = leave
+    try:
+        yield
+    finally:
+        os._exit = ends
 
 
 def _said(error: BaseException) -> str:

@@ -4,6 +4,7 @@ A source is one file of ``data/sources``, or a plugin, with a literal ``SOURCE``
 `common.declarations`), whose keys are the fields of `Source`, and a function
 
     load(spec, data_dir) → a `raw.Raw`, all records of the source
+    count(spec) → at most how many records, or persons, these are; optional
 
 where ``spec`` is the study's checked description of it and ``data_dir`` the folder of published sets. Importing this
 package reads only the files' declarations; a source's module is imported when it loads.
@@ -12,6 +13,7 @@ package reads only the files' declarations; a source's module is imported when i
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +157,22 @@ def is_at_hand(source: Mapping[str, Any], data_dir: Path) -> bool:
 def files_of(source: Mapping[str, Any]) -> list[str]:
     """The user's files that a source names; none of a published data set."""
     return [str(source[key]) for key in FILED if key in source]
+
+
+def count(spec: Mapping[str, Any]) -> int | None:
+    """At most how many records a source has, or persons if it says whose each record is.
+
+    Of the user's files it reads no features. None if only loading tells.
+
+    Args:
+        spec: as `resolve` returns it.
+
+    Raises:
+        UserError: a file that is damaged or of the wrong form.
+    """
+    module = SOURCES[spec["source"]].module
+    counting = None if module in FILES else getattr(import_module(module), "count", None)
+    return None if counting is None else int(counting(spec))
 
 
 def is_existing(source: Mapping[str, Any]) -> bool:

@@ -48,10 +48,11 @@ def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
         raise UserError(
             f"{where}: record {row} names no person (got {brief(given[row])!r}); valid is a name or number for each"
         )
-    found, own = np.unique(texts, return_inverse=True)
+    found = sorted(set(texts))  # an array of texts would have the length of the longest for each record
     if len(found) < 2:
         raise UserError(f"{where}: names only one person, '{found[0]}'; valid are two persons or more")
-    return own.reshape(-1).astype(np.int64), tuple(found.tolist())
+    places = {text: place for place, text in enumerate(found)}
+    return np.array([places[text] for text in texts], np.int64), tuple(found)
 
 
 def alike(people: Sequence[str], where: str) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ class FigureKind:
         spent: whether it also holds what their training shows by itself, such as ``epsilon_spent``.
         persons: whether it is of people with several records alone.
         part: the part of a cell without which there is nothing to draw, and the study's key that asks for it.
+        cells: without which there is nothing to draw: ``bounded``, with lower bounds on ε, or ``private``; "" for any.
     """
 
     module: str
@@ -68,6 +69,7 @@ class FigureKind:
     spent: bool = False
     persons: bool = False
     part: str = ""
+    cells: Literal["", "bounded", "private"] = ""
 
 
 _NAMES: Schema = {"type": ["null", "string", "array"], "minLength": 1, "items": TEXT, "default": None}
@@ -145,6 +147,7 @@ SCHEMA = table(
         "spent": FLAG,
         "persons": FLAG,
         "part": TEXT,
+        "cells": enum("bounded", "private"),
         **SHARED,
     },
     required=["caption"],
@@ -154,7 +157,7 @@ SCHEMA = table(
 def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
     check(given, SCHEMA, where)
     settings, schemas = settings_of(where, given, DEFINITIONS)
-    own = {key: given[key] for key in ("needs", "proven", "spent", "persons", "part") if key in given}
+    own = {key: given[key] for key in ("needs", "proven", "spent", "persons", "part", "cells") if key in given}
     return FigureKind(module, given["caption"], settings, SHARED_SCHEMAS | schemas, **own)
 
 

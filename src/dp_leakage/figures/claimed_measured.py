@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
+    "cells": "bounded",
     "caption": "The ε that each defense claims, the accounted ε of its training, and the lower bound that an audit "
     "proves. A measured bound to the right of the accounted ε would prove an error. No orange line: nothing was "
     "proven. No blue mark: not differentially private, or no valid accountant for the neighbors of the axis. Red "

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
+    "part": "audit",
+    "cells": "private",
     "caption": "What each audit proves of the claimed ε: 1 is all of it, and more would prove an error. A tick is the "
     "maximum that the design could have shown with perfect scores.",
     "settings": {

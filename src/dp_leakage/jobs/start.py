@@ -1,16 +1,12 @@
 """The run's side: starts the process that jobs are forked from."""
 
-import fcntl
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
-from tempfile import gettempdir, mkdtemp
 
+from dp_leakage.common.temporary import own_folder
 from dp_leakage.jobs import VARIABLE
 from dp_leakage.jobs.benchmark import follow_work
 from dp_leakage.jobs.sources import state
@@ -22,8 +18,6 @@ _server: subprocess.Popen[bytes] | None = None  # kept, since the server ends wh
 # As Snakemake sets them for a job with one thread. Jobs with other values run by themselves.
 THREADS = {f"{name}_THREADS": "1" for name in ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM")}
 THREADS["VECLIB_MAXIMUM_THREADS"] = "1"
-PREFIX = "dp_leakage-"  # of the folders in TMPDIR
-YOUNG = 60  # seconds in which a run surely locks its folder
 
 
 def start() -> subprocess.Popen[bytes] | None:
@@ -36,9 +30,7 @@ def start() -> subprocess.Popen[bytes] | None:
     if sys.platform != "linux":  # only Linux kills a child together with its parent
         return None
     try:
-        sweep(Path(gettempdir()))
-        folder = Path(mkdtemp(prefix=PREFIX))  # readable by the user alone
-        fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)  # until this process ends: `sweep` looks at it
+        folder = own_folder()
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(folder / "socket"))
             listener.listen(1024)
@@ -58,16 +50,3 @@ def start() -> subprocess.Popen[bytes] | None:
         return None
     os.environ[VARIABLE] = str(folder)
     return _server
-
-
-def sweep(place: Path) -> None:
-    """Removes the folders there of runs that were killed together with their servers, which else remove them."""
-    for folder in place.glob(f"{PREFIX}*"):
-        with suppress(OSError):  # another user's, or gone meanwhile
-            opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the run lives
-                if os.fstat(opened).st_mtime < time.time() - YOUNG:
-                    shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(opened)

@@ -5,6 +5,7 @@ at other levels, also long after the scores were read. So a `Contrast` keeps wha
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 
 import numpy as np
@@ -64,16 +65,31 @@ class Contrast:
 
         As `intervals.crossed`: the root of the mean square of Satterthwaite's half-width and MOVER's.
         """
-        within = max(self.var_records - self.var_cells, 0.0)
-        variance = self.var_repeats + within
-        if not 0 < variance < inf:
-            return variance
-        alone = self.repeats < FEWEST_REPEATS
-        few, many = (inf if alone else self.repeats - 1), max(self.records - 1, 1.0)
-        squares = self.var_repeats**2 / few + self.var_records**2 / many + self.var_cells**2 / (few * many)
-        freedom = max(variance**2 / squares, many if alone else few) if squares > 0 else inf
-        both, repeats, records = (_student(one, level) ** 2 for one in (freedom, few, many))
-        return float(np.sqrt((both * variance + repeats * self.var_repeats + records * within) / 2))
+        parts = self.var_repeats, self.var_records, self.var_cells
+        return _reach(*parts, self.repeats, self.records, level)
+
+    @property
+    def of_records(self) -> float:
+        """The part of the variance that no number of repeats takes away."""
+        return max(self.var_records - self.var_cells, 0.0)
+
+    def later(self, repeats: int, moved: float = 0.0) -> "Contrast":
+        """Return what so many repeats of the same records may show, at least as many as now.
+
+        The number moves by ``moved`` standard deviations of what it may still move by.
+        """
+        share = self.repeats / repeats
+        cells = self.var_cells * share
+        variance = self.var_repeats + self.of_records
+        found = replace(
+            self,
+            var_repeats=self.var_repeats * share,
+            var_records=self.of_records + cells,
+            var_cells=cells,
+            repeats=repeats,
+        )
+        still = max(variance - found.var_repeats - found.of_records, 0.0)
+        return replace(found, value=self.value + moved * float(np.sqrt(still)))
 
     def is_above(self, limit: float, level: float) -> bool:
         """Return whether the number is shown to be above the limit."""
@@ -82,6 +98,22 @@ class Contrast:
     def is_below(self, limit: float, level: float) -> bool:
         """Return whether the number is shown to be below the limit."""
         return self.value + self.reach(level) < limit
+
+
+@lru_cache(1 << 16)
+def _reach(
+    var_repeats: float, var_records: float, var_cells: float, repeats: float, records: float, level: float
+) -> float:
+    within = max(var_records - var_cells, 0.0)
+    variance = var_repeats + within
+    if not 0 < variance < inf:
+        return variance
+    alone = repeats < FEWEST_REPEATS
+    few, many = (inf if alone else repeats - 1), max(records - 1, 1.0)
+    squares = var_repeats**2 / few + var_records**2 / many + var_cells**2 / (few * many)
+    freedom = max(variance**2 / squares, many if alone else few) if squares > 0 else inf
+    both, rows, columns = (_student(one, level) ** 2 for one in (freedom, few, many))
+    return float(np.sqrt((both * variance + rows * var_repeats + columns * within) / 2))
 
 
 def _student(freedom: float, level: float) -> float:

@@ -24,6 +24,16 @@ def lost(terms: int | Tensor, lengths: Tensor, dtype: dtype) -> Tensor:
     return lengths * terms * (torch.finfo(dtype).eps / 2)
 
 
+def widened(x: Tensor) -> Tensor:
+    """x in float64, but NaN where its square overflows in its own dtype, so that no length from it is finite.
+
+    As `norm` finds no finite length there. The factors of such gradients are so small that they have few digits left.
+    """
+    import torch
+
+    return x.double().masked_fill(x.abs() > torch.finfo(x.dtype).max ** 0.5, torch.nan)
+
+
 def norm(x: Tensor) -> Tensor:
     """ℓ2 norm along the last dimension, in the dtype of ``x``, at most `ROUNDING` units of precision too small.
 

@@ -1,8 +1,8 @@
 """What became of every number and every claim of five papers, from the csv files of our runs.
 
 ``python -m dp_leakage.papers docs/results`` reads these and writes ``papers.csv``, a row for each printed number,
-``claims.csv``, a row for each claim, ``papers.md``, the page about both, the claims on the page of each paper, and the
-counts in the README of the repository.
+``claims.csv``, a row for each claim, ``controls.csv``, a row for each run with another setting, ``papers.md``, the page
+about all, the claims on the page of each paper, and the counts in the README of the repository.
 """
 
 import sys
@@ -17,6 +17,7 @@ from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures.published import read_published
 from dp_leakage.papers.claims import RULE, by_paper, headline, judged, with_block, with_text
 from dp_leakage.papers.claims import all_claims as claims_table
+from dp_leakage.papers.controls import tried
 from dp_leakage.papers.page import direction, numbers
 from dp_leakage.papers.page import headline as prints_headline
 from dp_leakage.papers.prints import measured_at_scale, outcomes
@@ -37,6 +38,7 @@ Made by `make papers` from the csv files beside this page; do not edit it by han
 def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
     """File name → text of what `main` writes into the folder of results; the printed numbers lie with the studies."""
     rows, claims = all_prints(folder, studies), all_claims(folder)
+    controls = all_controls(folder, rows, studies)
     told = [
         TITLE,
         "## The claims",
@@ -48,7 +50,8 @@ def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
     texts = {
         "papers.csv": rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"),
         "claims.csv": claims.to_csv(index=False, lineterminator="\n"),
-        "papers.md": "\n\n".join(part.strip("\n") for part in [*told, numbers(rows, PAPERS)]) + "\n",
+        "controls.csv": controls.to_csv(index=False, lineterminator="\n"),
+        "papers.md": "\n\n".join(part.strip("\n") for part in [*told, numbers(rows, PAPERS, controls)]) + "\n",
     }
     for paper in PAPERS:
         page = folder / paper / "README.md"
@@ -72,12 +75,23 @@ def all_prints(folder: Path, studies: Path = STUDIES) -> pd.DataFrame:
     said = read_yaml(folder / EXPLAINED)
     found = []
     for paper in WITH_PRINTS:
-        files = [file for file in (folder / paper).glob("*.csv") if f"{paper}/{file.name}" not in said["controls"]]
+        apart = {control["file"] for control in said["controls"]}
+        files = [file for file in (folder / paper).glob("*.csv") if f"{paper}/{file.name}" not in apart]
         compared = {file.name: frame for file in files if "inside" in (frame := pd.read_csv(file))}
         full = [name for name in compared if f"{paper}/{name}" in said["full"]]
         at_scale = measured_at_scale(compared, full)
         printed = read_published(studies / paper / f"{paper}.csv")
         found.append(outcomes(printed, at_scale, said["known"], said["smaller"], said["calibrated"]))
+    return pd.concat(found, ignore_index=True)
+
+
+def all_controls(folder: Path, rows: pd.DataFrame, studies: Path = STUDIES) -> pd.DataFrame:
+    """`controls.tried` of all papers, from `all_prints` and the csv files in the folder of results."""
+    controls, found = read_yaml(folder / EXPLAINED)["controls"], []
+    for paper in PAPERS:
+        own = [control for control in controls if control["file"].startswith(f"{paper}/")]
+        frames = {control["file"]: pd.read_csv(folder / control["file"]) for control in own}
+        found.append(tried(read_published(studies / paper / f"{paper}.csv"), rows[rows["paper"] == paper], own, frames))
     return pd.concat(found, ignore_index=True)
 
 

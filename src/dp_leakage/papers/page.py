@@ -1,6 +1,7 @@
 """``papers.md``: how many printed numbers hold, and what is known of those that do not."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -42,7 +43,7 @@ And of a number that counts:
 """
 
 
-def numbers(rows: pd.DataFrame, papers: Iterable[str]) -> str:
+def numbers(rows: pd.DataFrame, papers: Iterable[str], controls: pd.DataFrame) -> str:
     """The part of the page about printed numbers; rows of other studies than ``papers`` have their own section."""
     papers = list(papers)
     own = rows[~rows["paper"].isin(papers)]
@@ -54,6 +55,8 @@ def numbers(rows: pd.DataFrame, papers: Iterable[str]) -> str:
         _by(rows, ["paper"]),
         chance(rows),
         _explained(rows),
+        "### What other settings gain and lose",
+        _gained(controls),
     ]
     parts += ["### By table", _by(rows, ["paper", "artefact", "metric"])]
     parts += ["### Outside, and why", *(_outside(rows[rows["paper"] == paper]) for paper in papers)]
@@ -135,6 +138,32 @@ def _explained(rows: pd.DataFrame) -> str:
         f"decides (a run of ours, or the paper's own models of like noise), for {half:,} one goes half of the way "
         f"(“half named”), of {unknown:,} it is not known."
     )
+
+
+def _gained(controls: pd.DataFrame) -> str:
+    """What each run with another setting holds of what ours misses, and misses of what ours holds."""
+    head = ("paper", "what is changed", "prints", "missed by ours: held by it", "held by ours: missed by it", "csv")
+    lines = [
+        (
+            row.paper,
+            row.setting,
+            row.prints,
+            f"{row.gained} of {row.missed}",
+            f"{row.lost} of {row.held}",
+            _link(row.file),
+        )
+        for row in controls.itertuples()
+    ]
+    words = (
+        "Each run below changes one thing and is held against every print that it measures, also those of smaller runs "
+        "([controls.csv](controls.csv)). A setting that explains misses gains many and loses few; several were run on "
+        "the cells alone that they were thought to explain, and then nothing could be lost."
+    )
+    return f"{words}\n\n{table(head, lines)}"
+
+
+def _link(file: str) -> str:
+    return f"[{Path(file).name}]({file})"
 
 
 def _flag(rows: pd.DataFrame, column: str) -> "pd.Series[bool]":

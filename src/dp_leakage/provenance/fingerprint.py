@@ -14,7 +14,7 @@ import ast
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
@@ -33,13 +33,16 @@ INSTALLED = {"site-packages", "dist-packages"}  # folders whose files are not th
 Named = tuple[str, Path]
 Import = tuple[int, str, list[str]]  # level (-1: no `from`), module, names
 Recipe = list[list[str]]  # modules, excluded modules, extra files
+Parsed = tuple[list[Import], str, list[str] | None]  # imports, digest of the code, what stands in `READ`
+READ = "FILES"  # in a file of the user's: a list of the files beside it that its code reads, or imports by their names
 
 
 class _Kept:
     """What is kept for other processes.
 
     Attributes:
-        found: what the parser found: digest of a file's bytes → [imports, digest of its code].
+        found: what the parser found: digest of a file's bytes → `Parsed`; and what `worked_out`
+            names.
         recipes: what fingerprints were taken of: fingerprint → each `Recipe` for it. There are several where files of
             the user's have the same name and content.
     """
@@ -112,6 +115,15 @@ def keep_in(file: Path) -> None:
     _kept = _Kept(file)
 
 
+def worked_out(key: str, work: Callable[[], Any]) -> Any:
+    """What some work gives, as JSON can hold it; done once for a key, which names all that decides it."""
+    if key not in _kept.found:
+        _kept.found[key] = work()
+        _kept.grown = True
+        _kept.save()
+    return _kept.found[key]
+
+
 def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: Iterable[Path] = ()) -> str:
     """Hash of the named modules and of every module of this package that they import, directly or not.
 
@@ -121,14 +133,14 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
             and so on are excluded, so that a new entry does not rerun its neighbors; the module that a step does use
             is named in ``modules``.
         extra_files: files outside the package that count too, such as a user's plugin, with what they import from this
-            package and of the user's own (`module_file` says where that lies).
+            package and of the user's own (`module_file` says where that lies), and the files that they name in `READ`.
 
     Returns:
         16 hexadecimal digits.
 
     Raises:
         FileNotFoundError: no such module.
-        UserError: a file of the user's is no Python.
+        UserError: a file of the user's is no Python, or reads a file that is not there.
     """
     recipe = [list(modules), list(exclude), [str(path) for path in extra_files]]
     fingerprint = _fingerprint(*recipe)
@@ -159,6 +171,12 @@ def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> b
     return False
 
 
+def own_files(fingerprints: Iterable[str]) -> set[Path]:
+    """The user's files of which fingerprints were taken by the process whose notes `is_unchanged` read."""
+    recipes = [recipe for fingerprint in fingerprints for recipe in _kept.recipes.get(fingerprint, [])]
+    return {path.resolve() for recipe in recipes for _, path in _with_imported(map(Path, recipe[2]))}
+
+
 def _fingerprint(modules: Iterable[str], exclude: Iterable[str], extra_files: Iterable[str]) -> str:
     skipped = frozenset(exclude)
     seen: set[str] = set()
@@ -180,7 +198,7 @@ def _fingerprint(modules: Iterable[str], exclude: Iterable[str], extra_files: It
 
 
 def _with_imported(files: Iterable[Path]) -> list[Named]:
-    """The files, and those of the user's own that they import, directly or not.
+    """The files, and those of the user's own that they import or read, directly or not.
 
     Each has a name that is the same wherever the user's folders lie: its own, or, of what is imported, the path that
     the import says, such as ``nets/blocks.py``.
@@ -191,8 +209,20 @@ def _with_imported(files: Iterable[Path]) -> list[Named]:
         name, path = todo.pop(0)
         if path.resolve() not in found:
             found[path.resolve()] = name, path
-            todo += _imported(name, path)
+            todo += _imported(name, path) + _read(name, path)
     return list(found.values())
+
+
+def _read(name: str, path: Path) -> list[Named]:
+    """The files that a file of the user's says it reads, beside its own. Raises UserError if one is not there."""
+    names = _parsed(path)[2]
+    if names is None:
+        raise UserError(f"{path}: {READ} must be a list of names of files beside it, written out")
+    beside = [(str(PurePath(name).parent / each), path.parent / each) for each in names]
+    for each, file in beside:
+        if not file.is_file():
+            raise UserError(f"{path}: {READ} has {each!r}, which is not a file; valid are files beside it")
+    return beside
 
 
 def _imported(name: str, path: Path) -> list[Named]:
@@ -243,26 +273,52 @@ def _path(module: str) -> Path:
 
 
 @cache
-def _parsed(path: Path) -> tuple[list[Import], str]:
-    """What a file imports, and the digest of its code. Raises UserError: a file of the user's is no Python."""
+def _parsed(path: Path) -> Parsed:
+    """What a file imports, the digest of its code, and what it says that it reads. All of another file counts.
+
+    Raises:
+        UserError: a file of the user's is no Python.
+    """
     content = path.read_bytes()
     key = _digest(content)
+    if path.suffix != ".py":
+        return [], key, []
     if key not in _kept.found:
         tree = _tree(path, content)
-        imports = [_import(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-        _kept.found[key] = [imports, _digest(_normalized(tree).encode())]
+        imports = [found for node in ast.walk(tree) if (found := _import(node))]
+        files = _files_read(tree)
+        _kept.found[key] = [imports, _digest(_normalized(tree).encode()), files]
         _kept.grown = True
-    imports, code = _kept.found[key]
-    return imports, code
+    imports, code, files = _kept.found[key]
+    return imports, code, files
+
+
+def _files_read(tree: ast.Module) -> list[str] | None:
+    """The names under `READ`; None if that is no list of names that is written out."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == READ for to in node.targets):
+            parts = node.value.elts if isinstance(node.value, ast.List) else [node.value]
+            found = [part.value if isinstance(part, ast.Constant) else None for part in parts]
+            names = [name for name in found if isinstance(name, str) and name]
+            return names if isinstance(node.value, ast.List) and len(names) == len(parts) else None
+    return []
 
 
 def _code(path: Path) -> str:
     return _parsed(path)[1]
 
 
-def _import(node: ast.Import | ast.ImportFrom) -> Import:
-    names = [alias.name for alias in node.names]
-    return (-1, "", names) if isinstance(node, ast.Import) else (node.level, node.module or "", names)
+def _import(node: ast.AST) -> Import | None:
+    """What a statement imports, or a call of ``import_module`` or ``__import__`` with a written-out name."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = [alias.name for alias in node.names]
+        return (-1, "", names) if isinstance(node, ast.Import) else (node.level, node.module or "", names)
+    if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        name = node.args[0].value
+        if called in ("import_module", "__import__") and isinstance(name, str) and not name.startswith("."):
+            return -1, "", [name]
+    return None
 
 
 def _tree(path: Path, content: bytes) -> ast.Module:

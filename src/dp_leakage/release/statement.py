@@ -31,7 +31,7 @@ FORMAT = "dp-leakage privacy statement 1"
 DELTAS = (1e-5, 1e-6, 1e-8)  # of ε beside the study's own δ
 DIGITS = 4  # of ε in sentences
 RATES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)  # of the trade-off curve
-AGREEMENT = 1e-6  # how far ε may lie from what is stated (relative)
+AGREEMENT, LEAST = 1e-6, 1e-12  # how far a number may lie from what is stated, relative and at least
 GRID = 1e-3  # of dp-accounting's loss distributions; it rounds up, by less than 1e-3 of ε where ε is about 1
 MOST = 1e300  # of any number: a longer one is no float
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0, "maximum": MOST}
@@ -250,7 +250,9 @@ def check_statement(statement: Any, where: str) -> list[str]:
     if told["steps"] != steps or told["sampling_probability"] != rate:
         words = f"must be {steps} and {rate:g}, which follow from {counted}, batch_size and epochs"
         raise UserError(f"{where}: mechanism: steps and sampling_probability {words}")
-    if (chosen := statement.get("selection")) is not None:
+    if "selection" not in statement:
+        raise UserError(f"{where}: key 'selection' is missing; it must be null if nothing was chosen")
+    if (chosen := statement["selection"]) is not None:
         check(chosen, _with(SELECTION), where, "selection")
     wanted = relation(told["sampler"])
     if statement.get("neighbors") != wanted:
@@ -259,12 +261,14 @@ def check_statement(statement: Any, where: str) -> list[str]:
         raise UserError(f"{where}: epsilon must be a list with a row for each delta, up to {MOST_ROWS}")
     for place, row in enumerate(rows):
         check(row, _with(ROW), where, f"epsilon.{place}")
+    if len({row["delta"] for row in rows}) < len(rows):
+        raise UserError(f"{where}: epsilon must have one row for each delta")
     check(asked, {**POSITIVE, "type": ["null", "number"]}, where, "epsilon_asked")
     if statement.get("delta") not in [row["delta"] for row in rows]:
         raise UserError(f"{where}: key 'delta' must be that of a row of epsilon; got {statement.get('delta')!r}")
     said = []
     for row, found in zip(rows, recomputed(statement, [row["delta"] for row in rows]), strict=True):
-        if abs(found - row["epsilon"]) > AGREEMENT * max(1.0, found):
+        if not _agree(row["epsilon"], found):
             words = f"must be {found:.6g} at delta {row['delta']:g}, as dp-accounting finds; got {row['epsilon']:.6g}"
             raise UserError(f"{where}: epsilon {words}")
         if asked is not None and row["delta"] == statement["delta"] and found > asked:
@@ -286,7 +290,7 @@ def _agree(stated: Any, found: Any) -> bool:
         return isinstance(stated, list) and len(stated) == len(found) and all(map(_agree, stated, found))
     if isinstance(found, float):
         is_number = isinstance(stated, float | int) and not isinstance(stated, bool) and abs(stated) <= MOST
-        return is_number and abs(stated - found) <= AGREEMENT * max(1.0, abs(found))
+        return is_number and abs(stated - found) <= max(AGREEMENT * abs(found), LEAST)
     return bool(stated == found)
 
 

@@ -30,6 +30,7 @@ from dp_leakage.metrics.spent import contradicted, known, spent
 from dp_leakage.metrics.thresholds import METRIC, of_row
 from dp_leakage.report.decision import ALPHA, Conditions, Is, Judgment, judge
 from dp_leakage.report.exceeded import exceeded
+from dp_leakage.report.forecast import Forecast, forecast, times_records
 from dp_leakage.report.guarantees import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.tuned import Tuned, tuned_of
@@ -170,6 +171,10 @@ class Answer:
         sharers: among how many tests the 5 % of error were divided (`decision.judge`).
         guessing: the accuracy of guessing the class (`metrics.majority.guessing`); NaN if not known.
         acceptable: the limits.
+        aware: whether an attack knows the defense that it attacks.
+        forecast: what more repeats would do for an open answer; None if it is not open or nothing is known of that.
+        times_records: how many times the records would confirm the open setting with any number of repeats; None as for
+            `forecast.times_records`.
     """
 
     dataset: str
@@ -181,6 +186,9 @@ class Answer:
     sharers: int
     guessing: float
     acceptable: Acceptable
+    aware: bool = True
+    forecast: Forecast | None = None
+    times_records: float | None = None
 
 
 def answers(
@@ -285,8 +293,26 @@ def _answer(
     bases = [one.conditions.guess for one in settings if one.defense == "none"]
     if bases and not any(guess is None or guess.is_above(0.0, ALPHA) for guess in bases):
         kind, told = "guessing", []
-    dataset = str(frame["dataset"].iloc[0])
-    return Answer(dataset, kind, best, tuple(settings), tuple(told), tried, sharers, guessing, acceptable)
+    found = Answer(
+        str(frame["dataset"].iloc[0]),
+        kind,
+        best,
+        tuple(settings),
+        tuple(told),
+        tried,
+        sharers,
+        guessing,
+        acceptable,
+        aware,
+    )
+    if kind != "open" or best is None:
+        return found
+    conditions = [one.conditions for one in settings]
+    return replace(
+        found,
+        forecast=forecast(conditions, acceptable.advantage, acceptable.risk, aware),
+        times_records=times_records(told[0].conditions, acceptable.advantage),
+    )
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,11 @@ class Conditions:
         return "no" if self.guess.is_below(0.0, SURELY) else "open"
 
     @property
+    def numbers(self) -> tuple[Contrast, ...]:
+        """All that is tested: the leak only where no proof limits it."""
+        return (*self.use, *self._guess, *(() if self.by_proof else self.leak))
+
+    @property
     def _guess(self) -> tuple[Contrast, ...]:
         return () if self.guess is None else (self.guess,)
 

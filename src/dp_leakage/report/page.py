@@ -52,6 +52,7 @@ def _told(context: ReportContext, answered: list[Answer]) -> list[Claim]:
         {data.name: data.persons for data in context.data if data.persons is not None},
         {str(dataset): _of_attacks(rows) for dataset, rows in context.metrics.groupby("dataset")},
         any(POOL in data.roles for data in context.data),
+        context.study,
     )
     return [
         *refuted_claims(context.metrics),

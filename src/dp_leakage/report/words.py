@@ -13,6 +13,7 @@ from dp_leakage.metrics.thresholds import SHARES
 from dp_leakage.report.answer import Answer, Setting, candidates, is_within, shown_to_do_both
 from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.decision import ALPHA
+from dp_leakage.report.forecast import WANTED
 from dp_leakage.report.guarantees import (
     SAYS_LITTLE,
     choice_words,
@@ -31,6 +32,7 @@ UNAWARE = (
 # Proofs are about records that chance put in or left out: of two sources they bound what training adds to a difference.
 ONE_SOURCE = "that members and others come from one source"
 DIFFERENCE = "a difference between members and others"
+RARELY = 0.05  # a probability below which none is told
 BEST = "the best undefended accuracy"  # of which a loss is a share
 
 
@@ -42,6 +44,7 @@ def claims_of(
     persons: Mapping[str, int] | None = None,
     of_attacks: Mapping[str, Mapping[str, Mapping[str, str]]] | None = None,
     by_coins: bool = True,
+    study: str = "",
 ) -> list[Claim]:
     """Everything that the page's sentences say of the answers, in the order of the page.
 
@@ -54,6 +57,7 @@ def claims_of(
         of_attacks: data set → ``adaptive`` or ``access`` → attack → what it does about the defense that it knows
             (`attacks.Attack.adapts`), or must have beside answers (`attacks.Attack.access`).
         by_coins: whether coins put each person in or out of a training. Else all are in each.
+        study: its name, for the command that would decide; "" for no command.
     """
     told = all(answer.kind == "elsewhere" for answer in answers)
     found = [] if aware or told else [Claim("unaware", "unaware", "", UNAWARE, screen=1)]
@@ -64,7 +68,8 @@ def claims_of(
             found += elsewhere(answer)
         else:
             prefix = f"{name(answer.dataset)}: " if len(answers) > 1 else ""
-            found += _decision(answer, outside.get(answer.dataset, ()), prefix)
+            units = "people" if answer.dataset in (persons or {}) else "records"
+            found += _decision(answer, outside.get(answer.dataset, ()), prefix, study, units)
             found += [*_sources(answer), *_beside(answer)]
             for place, setting in enumerate(answer.told):
                 found += tiles_of(answer, setting, place, outside.get(answer.dataset, ()))
@@ -101,11 +106,12 @@ def _sources(answer: Answer) -> list[Claim]:
 
 
 # ---------------------------------------------------------------------- the deciding sentences
-def _decision(answer: Answer, outside: Sequence[str], prefix: str) -> list[Claim]:
+def _decision(answer: Answer, outside: Sequence[str], prefix: str, study: str, units: str) -> list[Claim]:
     """The two sentences that decide, and below them what limits them."""
     cells = tuple((one.model, one.defense) for one in answer.told)
     dataset, found = answer.dataset, []
-    for kind, write in (("answer", DECIDING[answer.kind]), ("caveat", partial(_caveat, outside=outside))):
+    limited = partial(_caveat, outside=outside, study=study, units=units)
+    for kind, write in (("answer", DECIDING[answer.kind]), ("caveat", limited)):
         tell = Telling({"dataset": dataset})
         words = write(answer, tell)
         if words:
@@ -191,11 +197,11 @@ DECIDING: dict[str, Callable[[Answer, Telling], str]] = {
 }
 
 
-def _caveat(answer: Answer, tell: Telling, outside: Sequence[str]) -> str:
+def _caveat(answer: Answer, tell: Telling, outside: Sequence[str], study: str, units: str) -> str:
     """What would decide an open answer, what no proof rules out, and what no ε in the sentences covers."""
     if answer.kind in ("guessing", "untried"):
         return ""
-    words = [_would_decide(answer, answer.told[0])] if answer.kind == "open" else []
+    words = [_would_decide(answer, answer.told[0], tell, study, units)] if answer.kind == "open" else []
     if answer.kind == "both" and answer.told[0].limit == 1:
         words.append("No proof rules out a stronger attack.")
     words += [
@@ -212,12 +218,43 @@ def _caveat(answer: Answer, tell: Telling, outside: Sequence[str]) -> str:
     return " ".join(words)
 
 
-def _would_decide(answer: Answer, one: Setting) -> str:
+def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units: str) -> str:
     if answer.best is None:
         return "An undefended model would tell: a loss of accuracy is counted from it."
     if one.leak is None and not one.by_proof:
         return "A membership attack would tell."
-    return "More repeats or more records would tell."
+    if not answer.aware and not one.by_proof:
+        return "An attack whose references are trained under the same defense would tell."
+    if one.conditions.hidden and not one.by_proof:
+        return "Members and others from one source would tell."
+    found = answer.forecast
+    if found is None:
+        return "More repeats or more records would tell."
+    repeats = tell.count(found.repeats)
+    if found.probability >= WANTED:
+        probability = tell("decides", found.probability, f"{100 * found.probability:.0f}")
+        command = f": snakemake {study} --config 'overrides={{{study}: {{repeats: {repeats}}}}}'" if study else ""
+        return (
+            f"{repeats} repeats would decide with a probability of about {probability} %{command}. A second look may "
+            "err in another 5 %."
+        )
+    times = answer.times_records
+    if is_within(one, answer.acceptable) and times is not None and times > 1:
+        return f"No number of repeats would confirm it; about {_records(one, times, tell)} {units} could."
+    likely = (
+        f"about {tell('decides', found.probability, f'{100 * found.probability:.0f}')} %"
+        if found.probability >= RARELY
+        else f"less than {tell('decides', RARELY, f'{100 * RARELY:.0f}')} %"
+    )
+    return f"Even {repeats} repeats would decide with a probability of only {likely}."
+
+
+def _records(one: Setting, times: float, tell: Telling) -> str:
+    """So many times the records that a setting was measured on, in two digits, rounded up."""
+    numbers = one.conditions.use[:1] + one.conditions.leak[:1]
+    wanted = times * sum(number.records for number in numbers if np.isfinite(number.records))
+    scale = 10 ** max(int(np.floor(np.log10(wanted))) - 1, 0)
+    return tell.count(int(np.ceil(wanted / scale)) * scale)
 
 
 def given(one: Setting, outside: Sequence[str], tell: Telling) -> str:

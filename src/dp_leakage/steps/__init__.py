@@ -1,7 +1,8 @@
-"""The workflow's jobs: one module per rule, run as ``python -m dp_leakage.steps.NAME``. Only steps touch files.
+"""The workflow's steps, one module each. Only steps touch files.
 
-Each takes ``--settings`` (the JSON that the rule prints) and named input and output files. ``@FILE`` stands for the
-arguments in a file, one per line.
+A job runs one as ``python -m dp_leakage.steps.NAME``, or ``judge``, which runs those of a cell in turn. It takes
+``--settings`` (the JSON that the rule prints) and named input and output files. ``@FILE`` stands for the arguments in a
+file, one per line.
 """
 
 # Before any import that takes time: a job that is handed over needs none.
@@ -25,7 +26,10 @@ from dp_leakage import jobs, plugins
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity, portable
-from dp_leakage.provenance.fingerprint import is_unchanged
+from dp_leakage.common.paths import user_path
+from dp_leakage.common.user_code import notice_reads
+from dp_leakage.data import FILED
+from dp_leakage.provenance.fingerprint import is_unchanged, own_files
 
 Json = dict[str, Any]
 log = logging.getLogger("dp_leakage")
@@ -68,6 +72,7 @@ def run(
     try:
         plugins.load(filter(None, os.environ.get(plugins.ENVIRONMENT, "").split(os.pathsep)))
         _refuse_edited(settings, os.environ.get(jobs.CODE), os.environ.get(jobs.PLANNED))
+        _notice_reads(settings, arguments.get("data_dir", Path("data")))
         step(settings, **arguments)
     except UserError as error:
         log.error("error: %s", error)
@@ -94,6 +99,25 @@ def _refuse_edited(settings: Json, known: str | None, planned: str | None) -> No
     codes = {own.get("code", "") for own in (settings, *(call["settings"] for call in settings.get("calls", ())))}
     if known and not all(is_unchanged(code, Path(known), jobs.served) for code in codes):
         raise UserError(f"the code of the step {step} was edited while this run was on; {AGAIN}")
+
+
+def _notice_reads(settings: Json, data_dir: Path) -> None:
+    """Lets the log tell of files that the user's code reads and that no fingerprint or setting knows of."""
+    own = own_files(_values(settings, "code"))
+    if not own:
+        return
+    known = own | {user_path(text).resolve() for key in FILED for text in _values(settings, key)}
+    notice_reads(known, [Path(name).resolve() for name in ("results", "logs", data_dir)])
+
+
+def _values(settings: object, key: str) -> list[str]:
+    """The texts under a key, at whatever depth."""
+    if isinstance(settings, list):
+        return [text for part in settings for text in _values(part, key)]
+    if not isinstance(settings, dict):
+        return []
+    own = [settings[key]] if isinstance(settings.get(key), str) else []
+    return own + [text for part in settings.values() for text in _values(part, key)]
 
 
 def provenance(settings: Json, **more: Any) -> Json:

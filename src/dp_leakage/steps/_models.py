@@ -5,7 +5,6 @@ import os
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from tempfile import gettempdir
 from typing import get_args
 
 import numpy as np
@@ -14,6 +13,7 @@ import torch
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity as identity_of
 from dp_leakage.common.schemas import COUNT, FLAG, TEXT, Schema, check, enum, table
+from dp_leakage.common.temporary import shared_folder
 from dp_leakage.common.user_code import FILES
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import ENGINES, TRAINERS
@@ -74,7 +74,7 @@ def device_of(device: str) -> str:
     if not torch.cuda.is_available():
         raise UserError("config.yaml: key 'device' is 'cuda', but no CUDA device is visible here; valid is auto or cpu")
     if torch.cuda.device_count() > 1:
-        torch.cuda.set_device(free_device(torch.cuda.device_count(), Path(gettempdir())))
+        torch.cuda.set_device(free_device(torch.cuda.device_count(), shared_folder()))
     return "cuda"
 
 

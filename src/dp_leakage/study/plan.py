@@ -14,6 +14,7 @@ from dp_leakage.common.shown import one_line
 from dp_leakage.data import SOURCES, files_of
 from dp_leakage.engines import GIVEN as ELSEWHERE
 from dp_leakage.figures import COMMON, words_of
+from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS
 from dp_leakage.provenance.fingerprint import ROOT
 from dp_leakage.study import paths
 from dp_leakage.study.cells import MEMBERSHIP, Cell, auxiliary_defense
@@ -83,11 +84,35 @@ def figure_settings(study: Study, figure: str) -> Json:
         "needs": kind.needs,
         "scale": study.scale,
         **_origins(study, dict.fromkeys(cell.dataset for cell in cells)),
+        "labels": _labels(cells),
         "settings": {**COMMON, **kind.settings, **spec.get("settings", {}), "title": spec.get("title")},
         # Lists, since JSON sorts mappings, and the files come in this order.
         "columns": list(cells[0].columns),
         "cells": [[list(cell.columns.values()), parts(cell)] for cell in cells],
         "code": step_code("figure", kind.module, own=(words,) if words else ()),
+    }
+
+
+def _labels(cells: Iterable[Cell]) -> Json:
+    """What figures call attacks and defenses, as the files of these declare it: a figure's step has none of them."""
+    columns = [cell.columns for cell in cells]
+    attacks = {part: ATTACKS[part] for cell in cells for part in cell.parts if part in ATTACKS}
+    mechanisms = {name: MECHANISMS[name] for own in columns if (name := own["mechanism"]) in MECHANISMS}
+    accountants = {name: ACCOUNTANTS[name] for own in columns if (name := own["accountant"]) in ACCOUNTANTS}
+    return {
+        "attacks": {name: one.label for name, one in attacks.items()},
+        "mechanisms": {name: [one.label, one.bound] for name, one in mechanisms.items()},
+        "accountants": {name: [one.noise, one.samplers] for name, one in accountants.items()},
+    }
+
+
+def _statements(cells: Iterable[Cell]) -> Json:
+    """What the page says of attackers and guarantees, as the same files declare it."""
+    attacks = {part: ATTACKS[part] for cell in cells for part in cell.parts if part in ATTACKS}
+    mechanisms = {name: MECHANISMS[name] for cell in cells if (name := cell.columns["mechanism"]) in MECHANISMS}
+    return {
+        "attacks": {name: [one.adapts, one.access] for name, one in attacks.items()},
+        "mechanisms": {name: one.guarantee for name, one in mechanisms.items()},
     }
 
 
@@ -161,6 +186,8 @@ def report_settings(study: Study) -> Json:
         ],
         "compared": [[cell.dataset, cell.model, *(asked for _, asked in files)] for cell, files in _compared(study)],
         "aware": aware(study),
+        "labels": _labels(study.cells.values()),
+        "statements": _statements(study.cells.values()),
         "captions": {figure: caption(study, figure) for figure in study.spec["figures"]},
         "words": identity({path.name: path.read_text(encoding="utf-8") for path in PAGE}),
         "code": step_code("report"),

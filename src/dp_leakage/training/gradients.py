@@ -6,7 +6,7 @@ saves passes over the buffer: the noise, already divided, is drawn into it, and 
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 
 from dp_leakage.models.layers import Layers, Parameters
 from dp_leakage.models.norms import LEAST_NORM, norm
-from dp_leakage.models.products import CPU_MULTIPLE
+from dp_leakage.models.products import CHAIN, CPU_MULTIPLE
 from dp_leakage.privacy.clipping import bound_scales, layer_norm
 from dp_leakage.privacy.mechanism import BATCH, PER_LAYER, Mechanism
 from dp_leakage.privacy.mechanisms.base import Noise
@@ -424,7 +424,18 @@ def joins_units(device: torch.device) -> bool:
 
 
 def _add_large(program: Program, lane: Lane, units: Persons) -> None:
-    """The bounded mean gradients of units of many records, for a lane of one model."""
+    """The bounded mean gradients of units of many records, for a lane of one model.
+
+    Each is added by itself, so a long sum of them is cut as products are (`products.CHAIN`).
+    """
+    if len(units) > CHAIN:
+        number = torch.arange(len(units)) // CHAIN
+        for chain in range(int(number[-1]) + 1):
+            sums = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
+            _add_large(program, replace(lane, gradient=sums), units.where(number == chain))
+            for name, view in lane.gradient.items():
+                view.add_(sums[name])
+        return
     together = units.sizes <= (program.width if joins_units(program.x.device) else 0)
     for unit in units.where(~together):
         _add_units(program, lane, [unit])

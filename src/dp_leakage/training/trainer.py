@@ -262,7 +262,9 @@ def start(
     if settings.views is not None:
         viewing = _viewing(read_views(settings.views), x, mechanism, seeds, device, watch)
         generators["views"] = viewing.generators
-        passes = passes._replace(models=1, width=max(1, passes.width // viewing.views.count), multiple=1)
+        width = max(1, passes.width // viewing.views.count)
+        multiple = min(passes.multiple, width)
+        passes = Passes(1, width - width % multiple, multiple)
     on_device = x.to(device)
     program = Program(
         layers,

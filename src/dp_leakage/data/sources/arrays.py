@@ -74,6 +74,16 @@ def load(spec: dict, data_dir: Path) -> Raw:
     return Raw(x, y, class_names, features, sensitive, given, sha256=digest, divisor=divisor)
 
 
+def count(spec: dict) -> int:
+    """How many labels ``path`` has. Reads no features; raises UserError as `load` does for the labels."""
+    path = user_path(spec["path"])
+    arrays = read_archive(path, lambda names: _wanted(names, path, spec)[1::2])
+    for name, y in arrays.items():
+        if _flat(y).ndim != 1:
+            raise UserError(f"{path}: {name} has shape {y.shape}; valid is (n,), one label for each record")
+    return sum(len(y) for y in arrays.values())
+
+
 def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) -> dict[str, np.ndarray]:
     """The arrays of an ``.npz`` that ``wanted`` chooses by name, in that order.
 

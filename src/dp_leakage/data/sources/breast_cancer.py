@@ -10,6 +10,11 @@ from dp_leakage.data.raw import Raw
 SOURCE = {"summary": "569 tumors, 30 measurements, two classes; scikit-learn's, bundled"}
 
 
+def count(spec: dict) -> int:
+    """How many records there are."""
+    return 569
+
+
 def load(spec: dict, data_dir: Path) -> Raw:
     """30 measurements of each tumour, float32 (569, 30), and whether it is malignant (0) or benign (1)."""
     from sklearn.datasets import load_breast_cancer

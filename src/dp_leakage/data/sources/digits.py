@@ -35,6 +35,14 @@ SOURCE = {
 }
 
 
+RECORDS = 1797
+
+
+def count(spec: dict) -> int:
+    """How many records, or made-up writers, there are."""
+    return int(spec.get("person", RECORDS))
+
+
 def load(spec: dict, data_dir: Path) -> Raw:
     """The digits as images (1797, channels, height, width) in [0, 1]; with ``binary`` as rows (1797,
     height·width).

@@ -3,7 +3,7 @@
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from dp_leakage.data.fetch import Remote, checksum_note, download, find
 from dp_leakage.data.persons import owners
 from dp_leakage.data.raw import Raw, encode_labels
 from dp_leakage.data.splits import balanced
-from dp_leakage.data.trees import Tree, open_tree, sha256_of, sha256_of_parts
+from dp_leakage.data.trees import Tree, is_folder, open_tree, sha256_of, sha256_of_parts
 
 MATCHING = 5.0  # seconds in which a pattern must match the names of all images
 
@@ -110,6 +110,28 @@ def load(spec: dict, data_dir: Path) -> Raw:
     return raw._replace(notes=(*raw.notes, *notes))
 
 
+def count(spec: dict) -> int | None:
+    """How many images, or persons by their names, there are before any is left out; None if an archive has to be
+    unpacked for that.
+    """
+    if "path" not in spec:
+        return OFFICIAL[spec["source"]].images
+    path = user_path(spec["path"])
+    if not is_folder(path):
+        return None
+    with open_tree(path, _wanted(spec)) as tree:
+        all_stay = not {"min_per_class", "per_class", "skip_damaged"} & spec.keys()
+        if tree.names and "person" in spec and all_stay:
+            return len(_owners(tree.names, spec["person"], path)["people"])
+        return len(tree.names) or None
+
+
+def _wanted(spec: dict) -> Callable[[str], bool]:
+    """Which files of a folder are images that the spec does not leave out."""
+    without = set(spec.get("leave_out", []))
+    return lambda name: _is_image(name) and not without & set(PurePosixPath(name).parts[:-1])
+
+
 def read(path: Path, spec: dict) -> Raw:
     """The images of a folder, zip or tar. Each folder with images in it is a class, wherever it lies.
 
@@ -124,10 +146,10 @@ def read(path: Path, spec: dict) -> Raw:
         UserError: no images, only one class, an unreadable image, or images of different sizes without
         ``size``.
     """
-    without = set(spec.get("leave_out", []))
-    with open_tree(path, lambda name: _is_image(name) and not without & set(PurePosixPath(name).parts[:-1])) as tree:
+    with open_tree(path, _wanted(spec)) as tree:
         if not tree.names:
-            left_out = f" beside {', '.join(sorted(without))}" if without else ""
+            without = sorted(spec.get("leave_out", []))
+            left_out = f" beside {', '.join(without)}" if without else ""
             raise UserError(
                 f"{path}: no images{left_out}; valid are folders, one per class, of {', '.join(sorted(SUFFIXES))}"
             )

@@ -104,7 +104,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     asked = single | {key: spec.get(key, []) for key in ("sensitive", "categorical", "drop")}
     for key, columns_named in asked.items():
         for name in columns_named:
-            _require_column(frame, name, key, path)
+            _require_column(frame.columns, name, key, path)
             if key != "label" and name == label:
                 raise UserError(f"{key}: {name!r} is the label; name other columns")
     y, class_names = _labels(frame[label], f"{path}: column {label!r}")
@@ -159,6 +159,14 @@ def load(spec: dict, data_dir: Path) -> Raw:
     )
 
 
+def count(spec: dict) -> int:
+    """How many records, or persons, ``path`` has. Reads one column; raises UserError as `load` does for that."""
+    path, key = user_path(spec["path"]), "person" if "person" in spec else "label"
+    names = [spec[name] for name in ("key", "person") if name in spec]
+    column = read_frame(path, spec["source"], names, (key, spec[key]))[spec[key]]
+    return len(column) if key == "label" else len(owners(column.to_numpy(), f"{path}: column {spec[key]!r}")[1])
+
+
 def _persons(frame: "pd.DataFrame", spec: dict, path: Path) -> dict[str, Any]:
     """Whose record each is, or the columns that seem to say it: fields of `Raw`."""
     if "person" in spec:
@@ -169,13 +177,16 @@ def _persons(frame: "pd.DataFrame", spec: dict, path: Path) -> dict[str, Any]:
     return {"persons": likely_persons(frame, known, MAX_CATEGORIES)}
 
 
-def read_frame(path: Path, source: str, names: Iterable[str] = ()) -> "pd.DataFrame":
+def read_frame(
+    path: Path, source: str, names: Iterable[str] = (), only: tuple[str, str] | None = None
+) -> "pd.DataFrame":
     """The table as it is.
 
     Args:
         path: of the file.
         source: csv or parquet.
         names: columns that name records or persons: they stay texts, so that 001 is not 1, and NA is one.
+        only: the key and the name of the one column that is read; None for all.
 
     Raises:
         UserError: it cannot be read or holds no records.
@@ -185,11 +196,11 @@ def read_frame(path: Path, source: str, names: Iterable[str] = ()) -> "pd.DataFr
         raise UserError(f"{path}: is a folder; valid is a file of the kind {source}")
     try:
         if source == "parquet":
-            frame = _read_parquet(path)
+            frame = _read_parquet(path, only)
             frame.columns = [str(name) for name in frame.columns]
             _require_distinct(frame.columns, path)
         else:
-            frame = _read_text(path, names)
+            frame = _read_text(path, names, only)
     except UserError:
         raise
     except MemoryError:
@@ -204,8 +215,8 @@ def read_frame(path: Path, source: str, names: Iterable[str] = ()) -> "pd.DataFr
     return frame
 
 
-def _read_text(path: Path, names: Iterable[str]) -> "pd.DataFrame":
-    """A table of lines of text; ``names`` as for `read_frame`."""
+def _read_text(path: Path, names: Iterable[str], only: tuple[str, str] | None) -> "pd.DataFrame":
+    """A table of lines of text; ``names`` and ``only`` as for `read_frame`."""
     import pandas as pd
 
     separator = "\t" if ".tsv" in path.suffixes else ","
@@ -218,6 +229,9 @@ def _read_text(path: Path, names: Iterable[str]) -> "pd.DataFrame":
             "keep_default_na": False,
             "dtype": dict.fromkeys(names, str),
         }
+        if only is not None:
+            _require_column(header, only[1], only[0], path)
+            how["usecols"] = [only[1]]
         with warnings.catch_warnings():
             # For a record with more values than the header, pandas only warns and drops the surplus.
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -245,15 +259,55 @@ def _opener(path: Path) -> Callable[..., Any]:
     return gzip.open if path.suffix == ".gz" else open
 
 
-def _read_parquet(path: Path) -> "pd.DataFrame":
-    """The columns as they lie in the file, since the index that pandas notes there may name missing columns."""
+def _read_parquet(path: Path, only: tuple[str, str] | None) -> "pd.DataFrame":
+    """The columns as they lie in the file, since the index that pandas notes there may name missing columns.
+
+    A file holds each text of a column once, however many records have it: texts are counted before they are copied.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        numbers = file.metadata.num_rows * file.metadata.num_columns
-        if 8 * numbers > MAX_BYTES:
-            raise UserError(f"{path}: has {numbers:,} values; valid are up to {MAX_BYTES // 8:,}")
-        return file.read().to_pandas(ignore_metadata=True)
+        about, schema = file.metadata, file.schema_arrow
+    numbers = about.num_rows * about.num_columns
+    if 8 * numbers > MAX_BYTES:
+        raise UserError(f"{path}: has {numbers:,} values; valid are up to {MAX_BYTES // 8:,}")
+    groups = [about.row_group(place) for place in range(about.num_row_groups)]
+    sizes = [one.column(place).total_uncompressed_size for one in groups for place in range(one.num_columns)]
+    _check_bytes(sum(sizes), path)
+    if only is not None:
+        _require_column(schema.names, only[1], only[0], path)
+    texts = [field.name for field in schema if _is_text(field.type)]
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        table = file.read(columns=None if only is None else [only[1]])
+    packed = [place for place, field in enumerate(table.schema) if pa.types.is_dictionary(field.type)]
+    _check_bytes(sum(_unpacked_bytes(chunk) for place in packed for chunk in table.column(place).chunks), path)
+    for place in packed:
+        if (name := table.schema.names[place]) in texts:
+            plain = [chunk.dictionary_decode() for chunk in table.column(place).chunks]
+            table = table.set_column(place, name, pa.chunked_array(plain, table.schema.types[place].value_type))
+    return table.to_pandas(ignore_metadata=True)
+
+
+def _unpacked_bytes(texts: Any) -> int:
+    """Bytes of all texts for which an Arrow array stands that holds each of them once; 0 for other values."""
+    import pyarrow.compute as pc
+
+    if not _is_text(texts.dictionary.type):
+        return 0
+    lengths = pc.cast(pc.binary_length(texts.dictionary), "int64")
+    return pc.sum(pc.take(lengths, texts.indices)).as_py() or 0
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+
+
+def _check_bytes(size: int, path: Path) -> None:
+    if size > MAX_BYTES:
+        raise UserError(f"{path}: holds {size:,} bytes; valid are up to {MAX_BYTES:,}")
 
 
 def _check_header(path: Path, separator: str) -> list[str]:
@@ -299,10 +353,10 @@ def _require_distinct(names: Iterable[str], path: Path) -> None:
         seen[bare] = name
 
 
-def _require_column(frame: "pd.DataFrame", name: str, key: str, path: Path) -> None:
-    if name in frame.columns:
+def _require_column(header: Iterable[str], name: str, key: str, path: Path) -> None:
+    columns = list(header)
+    if name in columns:
         return
-    columns = list(frame.columns)
     shown = columns if len(columns) <= MAX_SHOWN else get_close_matches(name, columns) or columns[:MAX_SHOWN]
     raise UserError(f"{key}: {path} has no column {name!r}; {nearest(name, shown)}")
 
@@ -386,13 +440,14 @@ def _encoded(
                 f"{where} is numeric but holds {texts.iloc[row]!r} in record {row}, counted from 0; "
                 "mend it, or list the column in categorical or drop"
             )
-    categories, codes = np.unique(texts.to_numpy(str), return_inverse=True)
+    categories = sorted(texts.unique())  # an array of texts would have the length of the longest for each record
     if len(categories) > MAX_CATEGORIES:
         raise UserError(
             f"{where} has {len(categories):,} different texts, at most {MAX_CATEGORIES} can be categories; {advice}"
         )
     shown = range(len(categories)) if len(categories) != 2 else [1]
-    return {f"={categories[c]}": (codes == c).astype(np.float64) for c in shown}, tuple(categories.tolist())
+    values = texts.to_numpy(object)
+    return {f"={categories[c]}": (values == categories[c]).astype(np.float64) for c in shown}, tuple(categories)
 
 
 def _is_number(text: str) -> bool:

@@ -12,11 +12,11 @@ a length, and where terms cancel, the gradient is formed: then what has the leng
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from dp_leakage.models.layers.base import ALL, OnDemand, Parameters, taken
-from dp_leakage.models.norms import CANCELLED, LEAST_NORM, lost, norm
+from dp_leakage.models.norms import CANCELLED, LEAST_NORM, lost, norm, widened
 from dp_leakage.models.products import CHAIN, combined
 
 if TYPE_CHECKING:
@@ -70,12 +70,14 @@ class LazyConvGradients(OnDemand):
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""
+        import torch
+
         if "formed" in vars(self):
             self.formed.add_weighted_sum(scales, total)
             return
-        at_once = self.examples  # without lengths nothing is bounded, as in plain training
+        at_once = together = self.examples  # without lengths nothing is bounded, as in plain training
         if "bounded" in vars(self):
-            at_once = max(1, CHAIN // self.positions)
+            at_once, together = max(1, CHAIN // self.positions), CHAIN
             if self.bounded.formed is not None:
                 apart = self.bounded.apart
                 columns = apart.any(0)
@@ -83,8 +85,9 @@ class LazyConvGradients(OnDemand):
                 scales = scales.where(~apart, 0.0)
         scaled = self.delta * scales[..., None, None, None]
         weight, bias = (total[name] for name in self.names)
-        for x, delta in zip(self.x.split(at_once, 1), scaled.split(at_once, 1), strict=True):
-            weight.add_(kernel_gradients(self.layer, x, delta))
+        for x, delta in zip(self.x.split(together, 1), scaled.split(together, 1), strict=True):
+            parts = zip(x.split(at_once, 1), delta.split(at_once, 1), strict=True)
+            weight.add_(reduce(torch.Tensor.add_, (kernel_gradients(self.layer, *part) for part in parts)))
         bias.add_(scaled.sum((1, 3, 4)))
 
     @property
@@ -180,7 +183,7 @@ class ConvGradients:
         """As in `PerExample`."""
         import torch
 
-        rows = self.rows().flatten(2).double()
+        rows = widened(self.rows().flatten(2))
         return torch.bmm(rows, rows.mT)
 
     def directional_derivative(self, direction: Parameters) -> Tensor:
@@ -269,7 +272,7 @@ def lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
     import torch
     from torch.nn.functional import pad
 
-    pixels, gradients = x.flatten(2).double(), delta.flatten(2).double()
+    pixels, gradients = widened(x.flatten(2)), widened(delta.flatten(2))
     sides = x.shape[2:]
     of_pixels = pad(torch.bmm(pixels.mT, pixels).unflatten(2, sides).unflatten(1, sides), [layer.padding] * 8)
     of_patches = of_pixels.new_ones(len(x), *delta.shape[2:], *delta.shape[2:])

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
 from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, taken
-from dp_leakage.models.norms import norm
+from dp_leakage.models.norms import norm, widened
 from dp_leakage.models.products import CHAIN, add_rows
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class EmbeddingGradients:
         """As in `PerExample`."""
         import torch
 
-        flat = self.rows().flatten(2).double()
+        flat = widened(self.rows().flatten(2))
         return torch.bmm(flat, flat.mT)
 
     def directional_derivative(self, direction: Parameters) -> Tensor:

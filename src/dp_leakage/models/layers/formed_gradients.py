@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dp_leakage.models.layers.base import ALL, Parameters, taken
-from dp_leakage.models.norms import norm
+from dp_leakage.models.norms import norm, widened
 from dp_leakage.models.products import combined
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class FormedGradients:
         """As in `PerExample`."""
         import torch
 
-        flat = torch.cat([_flat(own) for own in self.formed], 2).double()
+        flat = widened(torch.cat([_flat(own) for own in self.formed], 2))
         return torch.bmm(flat, flat.mT)
 
     def directional_derivative(self, direction: Parameters) -> Tensor:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, start_of, taken
-from dp_leakage.models.norms import norm
+from dp_leakage.models.norms import norm, widened
 from dp_leakage.models.products import add_outer, affine, times
 
 if TYPE_CHECKING:
@@ -94,10 +94,9 @@ class LinearGradients:
         return norm(self.delta).mul_(lengths)
 
     def where(self, kept: Tensor) -> LinearGradients:
-        """As in `PerExample`. Inputs of known lengths are records, which are finite, so they may stay."""
+        """As in `PerExample`."""
         kept = kept.unsqueeze(2)
-        inputs = self.input.where(kept, 0.0) if self.lengths is None else self.input
-        return replace(self, input=inputs, delta=self.delta.where(kept, 0.0))
+        return replace(self, input=self.input.where(kept, 0.0), delta=self.delta.where(kept, 0.0))
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""
@@ -110,7 +109,7 @@ class LinearGradients:
         """As in `PerExample`."""
         import torch
 
-        delta, inputs = self.delta.double(), self.input.double()
+        delta, inputs = widened(self.delta), widened(self.input)
         return torch.bmm(inputs, inputs.mT).add_(1).mul_(torch.bmm(delta, delta.mT))
 
     def directional_derivative(self, direction: Parameters) -> Tensor:

@@ -16,6 +16,7 @@ from dp_leakage.study.checks.inputs import (
     check_persons,
     check_published,
     check_release,
+    check_sizes,
 )
 from dp_leakage.study.checks.measures import (
     check_attacks,
@@ -26,11 +27,13 @@ from dp_leakage.study.checks.measures import (
     check_structure,
 )
 
-__all__ = ["check_reach", "check_study"]
+__all__ = ["check_reach", "check_sizes", "check_study"]
 
 
 def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
-    """Raises UserError with the first thing that is wrong with a study, but for what its audits reach (`check_reach`).
+    """Raises UserError with the first thing that is wrong with a study.
+
+    Beside this, `check_reach` asks what its audits can reach, and `check_sizes` how many records there are.
 
     Args:
         study: a study that the schema has approved.

@@ -9,17 +9,21 @@ from dp_leakage.attacks import ATTACKS, LEARNED, OF_PERSON
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.dates import day
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.identity import identity
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_file, user_path
+from dp_leakage.data import count
 from dp_leakage.data.projection_settings import HIDDEN, fitted_privately, learns, missing_keys
 from dp_leakage.data.projection_settings import LEARNED as LEARNED_FEATURES
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
+from dp_leakage.data.trees import content_of_source
 from dp_leakage.engines import ENGINES, TRAINERS
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings, is_import_path
 from dp_leakage.models.features import kept_layers
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 from dp_leakage.privacy.mechanism import PERSON
+from dp_leakage.provenance.fingerprint import worked_out
 from dp_leakage.study import COINS, SPLIT, TIMING, Study
 from dp_leakage.study.checks.complaints import check_known, require
 from dp_leakage.study.contents import known
@@ -35,6 +39,7 @@ from dp_leakage.study.protocol import (
 )
 from dp_leakage.study.release_grid import release_grid
 from dp_leakage.study.steps import AUXILIARY
+from dp_leakage.study.steps.data import digest_of
 from dp_leakage.training.settings import TrainingSettings
 
 PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
@@ -185,6 +190,33 @@ def _check_learning(spec: Json, dataset: str, projection: Json) -> None:
         TrainingSettings(**public_training(learned))
     except UserError as error:
         raise UserError(f"key '{key}.training': {error}") from None
+
+
+def check_sizes(study: Study) -> None:
+    """The user's files, or a bundled set, have the records or persons that the roles ask for.
+
+    This reads a column of each new file, so it is for runs that ask for the study.
+    """
+    for name, dataset in study.spec["datasets"].items():
+        source, key = source_of(study.spec, name), f"study {study.target}: key 'datasets.{name}"
+        if dataset.get("augment"):
+            continue
+        try:
+            there = _counted(study, source)
+        except UserError as error:
+            raise UserError(f"{key}.source': {error}") from None
+        wanted, what = sum(dataset["roles"].values()), "persons" if by_person(study.spec, name) else "records"
+        if there is not None and wanted > there:
+            raise UserError(
+                f"{key}.roles' asks for {wanted:,} {what} in all; valid is up to {there:,}, all that there are"
+            )
+
+
+def _counted(study: Study, source: Json) -> int | None:
+    """`count` of a source, done once for the same content. Raises UserError as that does."""
+    content = content_of_source(source, lambda key: digest_of(study, source[key]))
+    found: int | None = worked_out(f"count {identity({**source, 'content': content})}", lambda: count(source))
+    return found
 
 
 def check_persons(study: Study) -> None:

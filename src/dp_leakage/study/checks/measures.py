@@ -33,6 +33,7 @@ from dp_leakage.study.steps import AUXILIARY
 from dp_leakage.study.steps.parts import drawable, figure_cells, figure_parts
 from dp_leakage.training.settings import TrainingSettings
 
+CELLS = {"bounded": "lower bounds on ε (audits, or design coins)", "private": "noise"}  # of a kind of figure, in words
 TARGETS = {MEMBERS, "target_nonmembers"}
 
 
@@ -275,7 +276,16 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     words = f"kind {figure['kind']} needs a data set whose source says whose each record is (key 'person')"
     require(known or not FIGURES[figure["kind"]].persons, f"key '{key}.kind': {words}")
     complaint = f"key '{key}.parts' leaves nothing to draw: no cell of the figure has any of {', '.join(parts) or 'it'}"
-    require(any(figure_parts(study, name, cell) for cell in drawn), complaint)
+    shown = [set(figure_parts(study, name, cell)) for cell in drawn]
+    require(any(shown), complaint)
+    there = {
+        part: any(part in own for own in shown),
+        "bounded": any(own & {*bounded(spec)} for own in shown),
+        "private": "select" not in figure or any(cell.columns["accountant"] for cell in drawn),
+    }
+    for needed in filter(None, (part, FIGURES[figure["kind"]].cells)):
+        words = f"kind {figure['kind']} draws cells with {CELLS.get(needed, needed)}, and has none of them"
+        require(there[needed], f"key '{key}': {words}")
     for setting, value in figure.get("settings", {}).items():
         for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
             if setting in ("attack", "attacks", "exposed_by"):

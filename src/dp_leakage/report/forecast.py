@@ -1,0 +1,108 @@
+"""What would decide an open answer: how likely more repeats would, or how many records it would take.
+
+The numbers of a study move on as more repeats come in, by what their variances now say less what these will be then.
+So its predictive power is found by drawing where they may go, and judging each draw as the study itself is judged
+(Spiegelhalter, Freedman & Blackburn 1986). All numbers of one setting's leakage move together, and so do those of its
+accuracy. It is of more repeats of the same records, so the part of the variance that the records make stays.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
+
+import numpy as np
+from scipy.special import ndtri
+
+from dp_leakage.metrics.contrast import Contrast
+from dp_leakage.metrics.intervals import FEWEST_REPEATS
+from dp_leakage.report.decision import ALPHA, Conditions, judge
+
+WANTED = 0.8  # the probability that is called enough
+TIMES = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # how many times the repeats are asked about
+DRAWS = 200
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How likely more repeats would decide.
+
+    Attributes:
+        repeats: the smallest number asked about that decides with a probability of `WANTED`; else the largest.
+        probability: that a study with so many would recommend a setting or find that none meets both limits.
+    """
+
+    repeats: int
+    probability: float
+
+
+def forecast(settings: Sequence[Conditions], advantage: float, risk: str, aware: bool) -> Forecast | None:
+    """Return what more repeats would do; None if the study has too few to tell.
+
+    Args:
+        settings: all of a data set.
+        advantage, risk, aware: as for `decision.judge`.
+    """
+    found, _ = judge(settings, advantage, risk, aware)
+    near = [one for one, own in zip(settings, found, strict=True) if one.chosen_among and not own.aside]
+    repeats = min((int(number.repeats) for one in near for number in one.numbers), default=0)
+    if repeats < FEWEST_REPEATS:
+        return None
+    asked = [2 * ceil(times * repeats / 2) for times in TIMES]
+    likely = partial(_likely, near, advantage, risk, aware)
+    low, high, best = 0, len(asked) - 1, likely(asked[-1])
+    if best < WANTED:
+        return Forecast(asked[-1], best)
+    while low < high:  # more repeats decide more often
+        middle = (low + high) // 2
+        found_there = likely(asked[middle])
+        low, high, best = (low, middle, found_there) if found_there >= WANTED else (middle + 1, high, best)
+    return Forecast(asked[high], best)
+
+
+def _likely(settings: Sequence[Conditions], advantage: float, risk: str, aware: bool, repeats: int) -> float:
+    rng = np.random.default_rng(repeats)
+    return (
+        sum(
+            decides([_later(one, repeats, *rng.normal(size=2)) for one in settings], advantage, risk, aware)
+            for _ in range(DRAWS)
+        )
+        / DRAWS
+    )
+
+
+def decides(settings: Sequence[Conditions], advantage: float, risk: str, aware: bool) -> bool:
+    """Return whether a setting is recommended, or each surely fails a limit."""
+    found, _ = judge(settings, advantage, risk, aware)
+    fails = ["no" in (own.keeps, own.protects) for one, own in zip(settings, found, strict=True) if one.chosen_among]
+    return all(fails) or any(
+        own.keeps == own.protects == "yes" for one, own in zip(settings, found, strict=True) if one.chosen_among
+    )
+
+
+def _later(one: Conditions, repeats: int, use: float, leak: float) -> Conditions:
+    return replace(
+        one,
+        use=tuple(number.later(repeats, use) for number in one.use),
+        guess=None if one.guess is None else one.guess.later(repeats, use),
+        leak=tuple(number.later(repeats, leak) for number in one.leak),
+    )
+
+
+def times_records(one: Conditions, advantage: float) -> float | None:
+    """Return how many times the records would confirm a setting, with any number of repeats and probability `WANTED`.
+
+    None if a number misses its limit as measured, so that nothing would confirm it while that stays so. At most 1 if
+    the records suffice.
+    """
+    reach = float(ndtri(1 - ALPHA) + ndtri(WANTED))
+
+    def times(number: Contrast, spare: float) -> float:
+        return number.of_records * (reach / spare) ** 2 if spare > 0 else np.inf
+
+    leak = () if one.by_proof else one.leak
+    found = [times(number, number.value) for number in one.use] + [
+        times(number, advantage - number.value) for number in leak
+    ]
+    most = max(found, default=np.inf)
+    return None if most == np.inf else most

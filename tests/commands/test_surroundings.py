@@ -1,0 +1,49 @@
+"""A command in a folder that is no longer there, or with hardly any memory, says so in one sentence."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[2]
+COMMANDS = {
+    "console": ["-c", "import sys; from dp_leakage.commands import main; sys.exit(main(['list']))"],
+    "module": ["-m", "dp_leakage.privacy", "--help"],
+    "release": ["-m", "dp_leakage.release", "verify", "released"],
+}
+
+
+def said(command: list[str], **how: object) -> str:
+    """The complaint of a command that fails."""
+    around = os.environ | {"PYTHONPATH": str(REPO / "src")}
+    done = subprocess.run(
+        [sys.executable, *command], env=around, capture_output=True, text=True, timeout=60, check=False, **how
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    (text,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    return text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_deleted_working_folder_is_told_in_one_sentence(tmp_path, command):
+    (tmp_path / "gone").mkdir()
+
+    def leave() -> None:
+        os.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+
+    assert said(COMMANDS[command], preexec_fn=leave).startswith("error: the current folder was deleted; ")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "snakemake"])
+def test_too_little_memory_is_told_in_one_sentence(command):
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (400_000 * 1024, 400_000 * 1024))
+
+    words = COMMANDS.get(command, ["-m", "snakemake", "-n", "--logger", "dp-leakage", "--quiet", "all"])
+    text = said(words, preexec_fn=limit, cwd=REPO)
+    assert text.startswith("error: the address space of this process is limited to 391 MiB; it must be 3,072 MiB")

@@ -1,0 +1,28 @@
+"""What would come out after training is said before it: each input ends in one sentence, and soon."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "data")]
+import given  # noqa: E402
+from planned import MAY, MUST  # noqa: E402
+
+pytestmark = pytest.mark.fuzz
+SOON = 10  # seconds of processor time
+
+
+@pytest.mark.parametrize("case", MUST)
+def test_what_cannot_be_meant_ends_in_one_sentence_before_anything_is_trained(tmp_path, case):
+    begun = time.process_time()
+    text = MUST[case](tmp_path)
+    assert text is not None, "it was taken"
+    assert given.is_sentence(text), text
+    assert time.process_time() - begun < SOON
+
+
+@pytest.mark.parametrize("case", MAY)
+def test_what_is_meant_is_taken(tmp_path, case):
+    assert MAY[case](tmp_path) is None
