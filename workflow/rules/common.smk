@@ -177,8 +177,6 @@ def _studies():
     )
 
 
-if workflow.is_main_process and not is_dry(sys.argv):
-    or_stop(lambda: check_writable([".snakemake"]))
 REPOSITORY = _repository()
 # A module is asked by its Snakefile too, for files that are not known yet.
 TARGETS = asked(sys.argv, otherwise=() if IN_MODULE else (DEFAULT,))

@@ -1,7 +1,8 @@
-"""The workflow's jobs: one module per rule, run as ``python -m dp_leakage.steps.NAME``. Only steps touch files.
+"""The workflow's steps, one module each. Only steps touch files.
 
-Each takes ``--settings`` (the JSON that the rule prints) and named input and output files. ``@FILE`` stands for the
-arguments in a file, one per line.
+A job runs one as ``python -m dp_leakage.steps.NAME``, or ``judge``, which runs those of a cell in turn. It takes
+``--settings`` (the JSON that the rule prints) and named input and output files. ``@FILE`` stands for the arguments in a
+file, one per line.
 """
 
 # Before any import that takes time: a job that is handed over needs none.
