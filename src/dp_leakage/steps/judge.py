@@ -51,7 +51,7 @@ def main(settings: Json, **options: object) -> None:
 
 
 def _check_inputs(calls: list[Json]) -> None:
-    """Refuses what other jobs made if it is damaged or of other settings: a step whose files are kept reads none of it."""
+    """Refuses damaged and foreign files of other jobs, which a step whose own files are kept would not read."""
     own = {path for call in calls for path in call["writes"].values()}
     read = {path: None for call in calls for path in sorted(_files(call["reads"])) if path not in own}
     known = json.dumps([call["settings"] for call in calls])
