@@ -23,7 +23,7 @@ ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),help)),)
 $(foreach name,$(filter-out $(TAKEN),$(GIVEN)),$(error make $(MAKECMDGOALS) has no variable $(name); it has $(TAKEN)))
 endif
 
-.PHONY: help install demo smoke new-study audit-training audit-model release share docs test test-long test-fuzz test-slurm coverage lint format tag bench bench-all ranking reference papers constraints clean
+.PHONY: help install demo smoke new-study audit-training audit-model release share docs test wheel test-long test-fuzz test-slurm coverage lint format tag publish bench bench-all ranking reference papers constraints clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,23 +48,26 @@ $(DOCUMENTED): $(RUNS)
 	@touch $@
 
 demo: $(RUNS)  ## run the study quickstart and write its report
-	snakemake quickstart
+	dp-leakage demo
 	@echo "Open results/quickstart/report.html"
 
 smoke: $(RUNS)  ## import every module and run a small study, in a new .venv with only what a run needs
 	python -c 'import importlib, pkgutil, dp_leakage; [importlib.import_module(found.name) for found in pkgutil.walk_packages(dp_leakage.__path__, "dp_leakage.")]'
-	snakemake quickstart --config scale=smoke
+	dp-leakage demo --scale smoke
 
-new-study: $(RUNS)  ## create a study of your data: NAME= DATA= LABEL= [options: docs/extend.md]
-audit-model: $(RUNS)  ## create a study that attacks a model you have trained: NAME= OUTPUTS=, or MODEL= DATA= MEMBERS= [options: docs/audit-model.md]
-audit-training: $(RUNS)  ## test the claimed ε of your training function: TRAIN=my_module:train EPSILON=4 [options: python -m dp_leakage.audit_training --help]
-release: $(RUNS)  ## train the model that you give away, once on all records: STUDY= CELL=mlp/gaussian-rdp-eps=10 [TO= SCALE= MODELS=; docs/release.md]
-share: $(RUNS)  ## copy what can be given away of a study's results: STUDY= TO= [UNDEFENDED=yes; docs/concepts.md]
+new-study: $(RUNS)  ## dp-leakage new: NAME= DATA= LABEL= …
+audit-model: $(RUNS)  ## dp-leakage attack: NAME= OUTPUTS= …
+audit-training: $(RUNS)  ## dp-leakage audit: TRAIN= EPSILON= …
+release: $(RUNS)  ## dp-leakage release: STUDY= CELL= …
+share: $(RUNS)  ## dp-leakage share: STUDY= TO= …
 $(COMMANDS):
 	@python -m dp_leakage.commands.by_make $@
 
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile --no-loadscope-reorder --timeout 600
+
+wheel: $(INSTALLED)  ## build the wheel and run it in an environment of its own, in an empty folder
+	pytest -m slow tests/test_wheel.py
 
 test-long: $(INSTALLED)  ## whole studies at smoke scale, kills, full disks and damaged files (tens of minutes)
 	pytest -m 'slow or study or faults'
@@ -93,6 +96,9 @@ format: $(INSTALLED)  ## put every file in the house style
 
 tag:  ## tag this commit with its version, if CHANGELOG.md and CITATION.cff name it (CONTRIBUTING.md#release)
 	@.ci/tag
+
+publish:  ## print the steps that publish the tagged version to an index and a container registry; .ci/publish --run runs them
+	@.ci/publish
 
 bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
 	python benchmarks/trainer.py

@@ -270,17 +270,17 @@ class Net(torch.nn.Module):
 """
 
 
-def readme_line(word):
-    """Of the README's two lines for a trained model the one with this word, as options."""
-    lines = (Path(__file__).parents[1] / "README.md").read_text().splitlines()
-    (line,) = [line for line in lines if line.startswith("make audit-model") and word in line]
-    words = dict(part.split("=", 1) for part in shlex.split(line, comments=True) if "=" in part)
-    return words, [f"--{key.lower().replace('_', '-')}={value}" for key, value in words.items()]
+def documented(word):
+    """Of the page's commands for a trained model the first with this word: its options, and its arguments."""
+    lines = (Path(__file__).parents[1] / "docs" / "audit-model.md").read_text().splitlines()
+    line = next(line for line in lines if line.startswith("dp-leakage attack") and word in line)
+    arguments = shlex.split(line, comments=True)[2:]
+    return dict(zip(arguments[1::2], arguments[2::2], strict=True)), arguments
 
 
 def audited(folder, arguments):
     done = subprocess.run(
-        [sys.executable, "-m", "dp_leakage.audit_model", *arguments], cwd=folder, text=True, capture_output=True
+        [sys.executable, "-m", "dp_leakage", "attack", *arguments], cwd=folder, text=True, capture_output=True
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -305,15 +305,15 @@ def references(frame, trained_on):
     return pd.concat(parts)
 
 
-def test_the_readmes_line_for_outputs_ends_in_a_report(whole):
+def test_the_documented_line_for_outputs_ends_in_a_report(whole):
     frame = pd.concat([table(), table().assign(record=[f"s{i}" for i in range(120)])])
     frame.to_parquet(whole.folder / "outputs.parquet")
     references(frame, trained_on=True).to_csv(whole.folder / "references.csv", index=False)
-    words, arguments = readme_line("OUTPUTS=")
+    _, arguments = documented("--outputs")
     assert "No lower bound on ε" in audited(whole.folder, arguments)
-    whole.snakemake(words["NAME"], "--cores", "1")
-    results = whole.folder / "results" / words["NAME"]
-    found = aucs(results, words["NAME"])
+    whole.snakemake("mine", "--cores", "1")
+    results = whole.folder / "results" / "mine"
+    found = aucs(results, "mine")
     assert found.keys() >= {"yeom", "lira_online", "rmia_online", "attack_p"}
     assert max(found.values()) > 0.6
     page = (results / "report.html").read_text()
@@ -324,34 +324,34 @@ def test_the_readmes_line_for_outputs_ends_in_a_report(whole):
     assert "Beware" not in headline
 
 
-def test_the_readmes_line_for_a_model_ends_in_a_report(whole, ensemble):
-    words, arguments = readme_line("MODEL=")
-    path = exported(ensemble.module(0), whole.folder / words["MODEL"])
+def test_the_documented_line_for_a_model_ends_in_a_report(whole, ensemble):
+    words, arguments = documented("--model")
+    path = exported(ensemble.module(0), whole.folder / words["--model"])
     onnx_library.save_model(
         onnx_library.load(path), path, save_as_external_data=True, location="e.bin", size_threshold=0
     )
-    frame = pd.DataFrame(X).add_prefix("f").assign(**{words["LABEL"]: Y, words["MEMBERS"]: MEMBER.astype(int)})
-    frame.to_csv(whole.folder / words["DATA"], index=False)
+    frame = pd.DataFrame(X).add_prefix("f").assign(**{words["--label"]: Y, words["--members"]: MEMBER.astype(int)})
+    frame.to_csv(whole.folder / words["--data"], index=False)
     said = audited(whole.folder, arguments)
     assert "rmia_online" in said
     assert "The report warns if the reference models, once trained, are unlike your model" in said
-    whole.snakemake(words["NAME"], "--cores", "1")
-    results = whole.folder / "results" / words["NAME"]
+    whole.snakemake("mine", "--cores", "1")
+    results = whole.folder / "results" / "mine"
     assert "Epochs (reference and shadow models)" in (results / "report.html").read_text()
-    found = aucs(results, words["NAME"])
+    found = aucs(results, "mine")
     assert found.keys() >= {"yeom", "attack_p", "attack_r", "lira_online", "rmia_online", "quantile_regression"}
     assert max(found.values()) > 0.54
-    with np.load(results / words["NAME"] / "audited" / "none" / "signals.npz") as said:
+    with np.load(results / "mine" / "audited" / "none" / "signals.npz") as said:
         own = ask(ensemble, DATA)
         mine = own.margin[0, 0][np.argsort(own.record)][said["record"]]
         np.testing.assert_allclose(said["margin"][0, 0], mine, rtol=1e-3, atol=1e-3)
         np.testing.assert_array_equal(said["trained_on"][0], MEMBER[said["record"]])
     assert (results / "report.html").exists()
     # The weights lie in a file of their own, which the model names.
-    assert whole.planned(words["NAME"]) == {}
+    assert whole.planned("mine") == {}
     weights = whole.folder / "e.bin"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
-    assert whole.planned(words["NAME"])["train_target"] == 1
+    assert whole.planned("mine")["train_target"] == 1
 
 
 @pytest.fixture
@@ -362,7 +362,7 @@ def here(tmp_path, monkeypatch):
 
 def test_a_study_of_outputs_states_no_settings_of_a_training_that_nobody_knows(here):
     table().to_csv("outputs.csv", index=False)
-    assert audit_model.main(["--name=mine", "--outputs=outputs.csv"]) == 0
+    assert audit_model.main(["mine", "--outputs=outputs.csv"]) == 0
     assert "training" not in read_yaml(here / "studies" / "mine.yaml")
     study = load(file=here / "studies" / "mine.yaml")["mine"]
     (cell,) = study.cells.values()
@@ -376,7 +376,7 @@ def test_references_unlike_the_model_are_warned_of_at_once(here, capsys):
     unlike[P] = 0.9 * np.eye(3)[(unlike["label"] + 1) % 3] + 0.1 / 3
     for name, frame in {"alike": alike, "unlike": unlike}.items():
         frame.to_csv(f"{name}.csv", index=False)
-        assert audit_model.main([f"--name={name}", "--outputs=outputs.csv", f"--references={name}.csv"]) == 0
+        assert audit_model.main([name, "--outputs=outputs.csv", f"--references={name}.csv"]) == 0
         assert ("Beware: the reference models are unlike this model" in capsys.readouterr().out) == (name == "unlike")
 
 
@@ -391,7 +391,7 @@ def test_references_and_shadows_of_the_users_own_module_are_trained_and_compared
     (whole.folder / "members.txt").write_text(members)
     given = ["--model=my_nets:Net", "--weights=net.safetensors", "--data=my.csv", "--label=digit", "--key=name"]
     own = ["--reference-model=my_nets:Net", "--shadow-model=my_nets:Net"]
-    said = audited(whole.folder, ["--name=own", *given, "--members=members.txt", *own])
+    said = audited(whole.folder, ["own", *given, "--members=members.txt", *own])
     assert "shokri_trees" in said
     assert "they take the model itself" in said
     whole.snakemake("own", "--cores", "1")
@@ -541,7 +541,7 @@ MALFORMED = {
 
 
 def error_of(capsys, *arguments):
-    assert audit_model.main(["--name", "mine", *map(str, arguments)]) == 1
+    assert audit_model.main(["mine", *map(str, arguments)]) == 1
     text = capsys.readouterr().err
     assert text.startswith("error: ")
     assert text.count("\n") == 1
@@ -599,7 +599,7 @@ def test_files_that_are_none_get_one_sentence(here, capsys):
     assert "cannot be read as a parquet table" in error_of(capsys, "--outputs", here / "o.parquet")
     np.savez(here / "o.npz", label=np.array([object()], dtype=object))
     assert "never loaded" in error_of(capsys, "--outputs", here / "o.npz")
-    assert "nothing to audit" in error_of(capsys)
+    assert "nothing to attack" in error_of(capsys)
 
 
 def with_members(frame, share_of_members, share_of_others):
@@ -627,7 +627,7 @@ def test_references_that_lean_to_the_members_are_warned_of(here, capsys, shares,
     frame = table()
     frame.to_csv("o.csv", index=False)
     with_members(frame, *shares).to_csv("r.csv", index=False)
-    assert audit_model.main(["--name=mine", "--outputs=o.csv", "--references=r.csv"]) == 0
+    assert audit_model.main(["mine", "--outputs=o.csv", "--references=r.csv"]) == 0
     assert ("train each on a random half of all records" in capsys.readouterr().out) == warned
 
 
@@ -638,7 +638,7 @@ def test_references_of_a_design_in_which_each_record_is_in_half_of_the_models_ar
     frame.assign(member=inside[0]).to_csv("o.csv", index=False)
     one = references(frame, trained_on=False).query("model == 0")
     pd.concat([one.assign(model=k, member=inside[k]) for k in range(1, 16)]).to_csv("r.csv", index=False)
-    assert audit_model.main(["--name=mine", "--outputs=o.csv", "--references=r.csv"]) == 0
+    assert audit_model.main(["mine", "--outputs=o.csv", "--references=r.csv"]) == 0
     assert "random half" not in capsys.readouterr().out
 
 
@@ -655,7 +655,7 @@ def test_probabilities_that_a_converter_rounded_beyond_0_and_1_are_no_logits(sin
 
 def test_a_study_of_outputs_can_be_run_at_scale_smoke_and_says_nothing_of_record_as_a_feature(here):
     table().to_csv("outputs.csv", index=False)
-    assert audit_model.main(["--name=mine", "--outputs=outputs.csv"]) == 0
+    assert audit_model.main(["mine", "--outputs=outputs.csv"]) == 0
     (study,) = load(config={"scale": "smoke"}, file=here / "studies" / "mine.yaml").values()
     assert study.target == "mine"
     raw = load_source({"source": "outputs", "path": "outputs.csv"}, Path("data"))
@@ -675,8 +675,8 @@ def test_references_that_do_not_fit_get_one_sentence(here, capsys):
     assert "is missing (1 of 120)" in said(good[good["record"] != "r7"])
     assert "has the label" in said(good.assign(label=good["label"].where(good["record"] != "r7", 2 - good["label"])))
     assert "no column 'record'" in said(good.drop(columns="record"))
-    assert "goes with MODEL" in error_of(capsys, "--outputs", here / "o.csv", "--members", "member")
-    assert "valid is shadows" in error_of(capsys, "--outputs", here / "o.csv", "--shadow-model", "mlp")
+    assert "goes with --model" in error_of(capsys, "--outputs", here / "o.csv", "--members", "member")
+    assert "valid is --shadows" in error_of(capsys, "--outputs", here / "o.csv", "--shadow-model", "mlp")
     words = error_of(capsys, "--outputs", here / "o.csv", "--reference-model", "mlp")
     assert "such models are trained on features" in words
 
@@ -695,7 +695,7 @@ def test_shadow_models_can_be_given_as_a_table_of_what_they_said(here, capsys):
         return "--outputs", here / "o.csv", "--shadows", here / "s.csv"
 
     good = references(frame, trained_on=True)
-    assert audit_model.main(["--name", "mine", *map(str, study(good))]) == 0
+    assert audit_model.main(["mine", *map(str, study(good))]) == 0
     assert "60 more for shadow models" in capsys.readouterr().out
     spec = read_yaml(here / "studies" / "mine.yaml")
     assert spec["shadow"] == {
@@ -724,7 +724,7 @@ def test_one_sentence_says_where_the_structure_cannot_be_read(here, capsys, ense
         ("b", ("--model", "net.onnx", *given), "net.onnx is neither one ensemble of trees nor one linear model"),
         ("c", ("--outputs", "o.csv"), "a table of outputs does not say what the model consists of"),
     ):
-        assert audit_model.main(["--name", name, *what]) == 0
+        assert audit_model.main([name, *what]) == 0
         assert ("Structure: only records" in capsys.readouterr().out) == bool(words)
         choices = [
             choice for choice in read_yaml(here / "studies" / f"{name}.yaml")["choices"] if "Structure" in choice
@@ -741,8 +741,8 @@ def test_columns_that_the_model_does_not_take_are_left_out_and_copies_are_told(h
     given = ("--model", "m.onnx", "--data", "d.csv", "--label", "label", "--members", "member")
     assert "list it in drop" in error_of(capsys, *given)
     table().to_csv("o.csv", index=False)
-    assert "drop: goes with MODEL" in error_of(capsys, "--outputs", "o.csv", "--drop", "note")
-    assert audit_model.main(["--name", "mine", *given, "--drop", "note"]) == 0
+    assert "--drop: goes with --model" in error_of(capsys, "--outputs", "o.csv", "--drop", "note")
+    assert audit_model.main(["mine", *given, "--drop", "note"]) == 0
     assert "1 record among the members also occurs among the non-members" in capsys.readouterr().out
     source = read_yaml(here / "studies" / "mine.yaml")["datasets"]["mine"]["source"]
     assert source["drop"] == ["note"]
@@ -754,7 +754,7 @@ def test_several_records_of_a_person_are_told_without_an_option_that_is_not_ther
     records.to_csv("d.csv", index=False)
     exported(ensemble.module(0), here / "m.onnx")
     given = ["--model=m.onnx", "--data=d.csv", "--label=label", "--members=member", "--drop=patient"]
-    assert audit_model.main(["--name=mine", *given]) == 0
+    assert audit_model.main(["mine", *given]) == 0
     said = capsys.readouterr().out
     assert "Column 'patient' seems to name persons: 150 values in 600 records. Intervals take records as indep" in said
     assert "PERSON" not in said
@@ -777,7 +777,7 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     assert "no such file" in error_of(capsys, "--model", "none.onnx", *given)
     (here / "text.onnx").write_text("no model")
     assert "is no ONNX model" in error_of(capsys, "--model", "text.onnx", *given)
-    assert "MODEL=my_module:Class with WEIGHTS=" in error_of(capsys, "--model", "net.pt", *given)
+    assert "--model my_module:Class with --weights" in error_of(capsys, "--model", "net.pt", *given)
     pd.read_csv("d.csv").drop(columns="f3").to_csv("narrow.csv", index=False)
     assert "takes records of 64 numbers; the data have 63" in error_of(
         capsys, "--model", "m.onnx", "--data", "narrow.csv", *given[2:]
@@ -787,14 +787,14 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     assert "gives 10 outputs for a record, the labels have 5" in error_of(
         capsys, "--model", "m.onnx", "--data", "few.csv", *given[2:]
     )
-    assert "valid with it is WEIGHTS" in error_of(capsys, "--model", "nets:Net", *given)
-    assert "valid with MODEL is REFERENCE_MODEL" in error_of(
+    assert "valid with it is --weights" in error_of(capsys, "--model", "nets:Net", *given)
+    assert "valid with --model is --reference-model" in error_of(
         capsys, "--model", "m.onnx", "--references", "d.csv", *given
     )
     assert "reference_model 'mpl' is unknown" in error_of(
         capsys, "--model", "m.onnx", "--reference-model", "mpl", *given
     )
-    assert "valid with MODEL is SHADOW_MODEL" in error_of(capsys, "--model", "m.onnx", "--shadows", "d.csv", *given)
+    assert "valid with --model is --shadow-model" in error_of(capsys, "--model", "m.onnx", "--shadows", "d.csv", *given)
     own = ("--model", "m.onnx", *given, "--shadow-model")
     assert "shadow_model 'mpl' is unknown" in error_of(capsys, *own, "mpl")
     assert "cannot be imported" in error_of(capsys, *own, "no_such_nets:Net")

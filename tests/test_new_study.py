@@ -42,7 +42,7 @@ def wine() -> pd.DataFrame:
 
 
 def new_study(data: str, *more: str, name: str = "mine", status: int = 0) -> Path:
-    assert main(["--name", name, "--data", data, *SEED, *more]) == status
+    assert main([name, "--data", data, *SEED, *more]) == status
     return Path("studies") / f"{name}.yaml"
 
 
@@ -89,7 +89,7 @@ def test_the_pattern_that_is_proposed_for_pictures_of_persons_makes_a_study_of_t
             pixels = rng.integers(0, 256, (6, 6), dtype=np.uint8)
             Image.fromarray(pixels).save(folder / "scans" / label / f"{label}{k // 5:03}_{k % 5}.png")
     new_study("scans")
-    said = re.search(r"160 names in 800 records.*\(PERSON='(.+?)'\)", capsys.readouterr().out)
+    said = re.search(r"160 names in 800 records.*\(--person '(.+?)'\)", capsys.readouterr().out)
     file = new_study("scans", "--person", said[1], name="people")
     assert "of 160 persons" in capsys.readouterr().out
     assert loaded(file).spec["datasets"]["people"]["source"]["person"] == said[1]
@@ -109,7 +109,7 @@ def test_a_study_has_a_seed_of_its_own_unless_one_is_given(capsys):
     wine().to_csv("wine.csv", index=False)
     seeds = []
     for name in ("one", "two"):
-        assert main(["--name", name, "--data", "wine.csv", "--label", "target"]) == 0
+        assert main([name, "--data", "wine.csv", "--label", "target"]) == 0
         seeds.append(loaded(Path("studies") / f"{name}.yaml").spec["seed"])
     assert seeds[0] != seeds[1]
     file = new_study("wine.csv", "--label", "target", "--seed", str(seeds[0]), name="again")
@@ -134,7 +134,7 @@ def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
     said = capsys.readouterr().out
     assert "178 records, 13 features, 3 classes" in said
     assert "Learning rates are not tuned: for that, 200 records would have to be set apart." in said
-    assert "Now run: snakemake mine" in said
+    assert "Now run: dp-leakage run mine" in said
     assert "Only 118 records are in the pool" in said
     assert "Only 118 records are in the pool" in file.read_text()
 
@@ -262,7 +262,7 @@ def test_binary_columns_stay_as_they_are_and_others_are_standardized(capsys):
     wine().to_csv("wine.csv", index=False)
     plain = loaded(new_study("binary.csv", "--label", "target", name="binary"))
     said = capsys.readouterr().out
-    assert "snakemake binary --config scale=smoke" in said
+    assert "dp-leakage run binary --scale smoke" in said
     assert "scaling" not in said
     scaled = loaded(new_study("wine.csv", "--label", "target", name="wine"))
     assert "accuracy is measured on them, and scaling is fitted on them" in capsys.readouterr().out

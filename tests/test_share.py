@@ -114,13 +114,13 @@ def test_what_is_given_away_can_be_used(results, tmp_path):
 
 
 def test_no_results_and_a_full_folder_are_refused_in_a_sentence(results, tmp_path, capsys):
-    assert main([str(tmp_path / "none"), str(tmp_path / "shared")]) == 1
+    assert main([str(tmp_path / "none"), "--to", str(tmp_path / "shared")]) == 1
     assert "error: " in capsys.readouterr().err
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("x")
-    assert main([str(results), str(tmp_path / "full")]) == 1
+    assert main([str(results), "--to", str(tmp_path / "full")]) == 1
     assert "is not empty" in capsys.readouterr().err
-    assert main([str(results), str(tmp_path / "shared")]) == 0
+    assert main([str(results), "--to", str(tmp_path / "shared")]) == 0
     assert "6 files in" in capsys.readouterr().out
 
 
@@ -175,19 +175,19 @@ def test_models_whose_claim_is_refuted_stay_and_the_command_says_which_go(result
     none = {"settings": {"engine": "ensemble", "mechanism": None}, "parameters": ["0.weight"]}
     target(results, {"0.weight": np.ones((1, 3))}, none)
     claim = {"kind": "refuted", "dataset": "digits", "cells": [["mlp", "none"]]}
-    assert main([str(results), str(tmp_path / "a")]) == 0
+    assert main([str(results), "--to", str(tmp_path / "a")]) == 0
     said = capsys.readouterr().out
     assert "Parameters of models: digits/mlp/none\n" in said
     assert "Kept back: digits/mlp/other (no differential privacy)\n" in said
     write_claims(results, [claim])
-    assert main([str(results), str(tmp_path / "b")]) == 0
+    assert main([str(results), "--to", str(tmp_path / "b")]) == 0
     said = capsys.readouterr().out
     assert "Parameters of models: none\n" in said
     assert "digits/mlp/none (an attack refutes its ε)" in said
     assert not (tmp_path / "b" / "digits" / "mlp" / "none" / "target.safetensors").exists()
     (results / "claims.json").write_text("[]")
-    assert main([str(results), str(tmp_path / "c")]) == 1
-    assert "claims.json cannot be read; run `snakemake STUDY` again" in capsys.readouterr().err
+    assert main([str(results), "--to", str(tmp_path / "c")]) == 1
+    assert "claims.json cannot be read; run `dp-leakage run STUDY` again" in capsys.readouterr().err
 
 
 def test_the_readme_says_which_models_are_there_what_they_spent_and_which_are_not(results, tmp_path):
@@ -257,7 +257,7 @@ def test_the_copy_says_what_no_epsilon_covers(results, tmp_path):
     ]
     assert "41" not in said
     data.unlink()
-    with pytest.raises(UserError, match=r"data\.npz is missing; run `snakemake STUDY` again"):
+    with pytest.raises(UserError, match=r"data\.npz is missing; run `dp-leakage run STUDY` again"):
         share(results, tmp_path / "unknown")
     assert not (tmp_path / "unknown").exists()
 
@@ -294,7 +294,7 @@ def test_a_seed_that_is_found_by_trying_is_warned_of(results, tmp_path, capsys, 
     settings = {**MADE["settings"], **names, "seed": own}
     model = results / "digits" / "mlp" / "none" / "target.safetensors"
     write_tensors(model, {"0.weight": np.ones((1, 3))}, {**MADE, "settings": settings})
-    assert main([str(results), str(tmp_path / "shared")]) == 0
+    assert main([str(results), "--to", str(tmp_path / "shared")]) == 0
     said = capsys.readouterr().err
     found = "key 'seed' of this study is 2023, which anybody can guess"
     searched = "the noise of these models is drawn from seeds of 32 bits"

@@ -81,12 +81,12 @@ def ran(another, tmp_path_factory):
     (workflow.folder / "annnets.py").write_text(NET)
     data = [f"--data={own / 'my.csv'}", "--label=digit", "--members=member"]
     for arguments in (
-        ["--name=told", f"--outputs={own / 'said.parquet'}"],
-        ["--name=graph", f"--model={own / 'model.onnx'}", *data],
-        ["--name=given", "--model=annnets:Net", f"--weights={own / 'net.safetensors'}", *data],
+        ["told", f"--outputs={own / 'said.parquet'}"],
+        ["graph", f"--model={own / 'model.onnx'}", *data],
+        ["given", "--model=annnets:Net", f"--weights={own / 'net.safetensors'}", *data],
     ):
         done = subprocess.run(
-            [sys.executable, "-m", "dp_leakage.audit_model", *arguments],
+            [sys.executable, "-m", "dp_leakage", "attack", *arguments],
             cwd=workflow.folder,
             text=True,
             capture_output=True,
@@ -153,9 +153,9 @@ def test_the_copy_holds_no_seed_path_or_digest(ran, study, tmp_path):
 
 
 def test_parameters_of_private_models_alone_go_unless_all_are_asked_for(ran, tmp_path):
-    assert main([str(ran / "kinds"), str(tmp_path / "copy")]) == 0
+    assert main([str(ran / "kinds"), "--to", str(tmp_path / "copy")]) == 0
     assert weights(tmp_path / "copy") == PRIVATE
-    assert main([str(ran / "kinds"), str(tmp_path / "all"), "--undefended"]) == 0
+    assert main([str(ran / "kinds"), "--to", str(tmp_path / "all"), "--undefended"]) == 0
     assert weights(tmp_path / "all") == PRIVATE | OPEN
     for study in STUDIES[1:]:
         share(ran / study, tmp_path / study, undefended=True)

@@ -1,5 +1,6 @@
 """The version stands in one place, what cannot read it says the same, and a release is tagged with it."""
 
+import os
 import re
 import subprocess
 import tomllib
@@ -91,3 +92,36 @@ def test_changes_without_a_commit_are_not_tagged(tmp_path):
     git(tmp_path, "tag", "--delete", "v1.2.0")
     (tmp_path / CITED).write_text("version: 1.2.0\n")
     assert tag(tmp_path).stderr.startswith("error: there are changes without a commit")
+
+
+def publish(*words, **variables):
+    command = [REPO / ".ci" / "publish", *words]
+    return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
+
+
+def test_the_steps_that_publish_are_printed_and_none_is_run():
+    process = publish(INDEX="https://index.example/", REGISTRY="registry.example/us")
+    assert (process.returncode, process.stderr) == (0, "")
+    *steps, last = process.stdout.splitlines()
+    version = dp_leakage.__version__
+    assert last.startswith("Nothing was run.")
+    assert all(step.startswith("+ ") for step in steps)
+    assert steps[0].endswith(f" v{version}")
+    assert any("twine upload --repository-url https://index.example/ " in step for step in steps)
+    assert steps[-1] == f"+ podman push registry.example/us/dp-leakage:{version}"
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "said"),
+    [
+        (["--rum"], {}, "unknown option --rum; did you mean --run?"),
+        (["no"], {}, "unknown option no"),
+        (["--run"], {"INDEX": "", "REGISTRY": "x"}, "INDEX is missing"),
+        (["--run"], {"INDEX": "x", "REGISTRY": ""}, "REGISTRY is missing"),
+    ],
+)
+def test_what_is_missing_or_misspelled_publishes_nothing(words, variables, said):
+    process = publish(*words, **variables)
+    assert process.returncode == 1
+    assert process.stderr.startswith(f"error: {said}")
+    assert process.stdout == ""

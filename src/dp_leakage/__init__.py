@@ -12,11 +12,17 @@ The rooms, from the bottom up; each imports only those before it (`tests/test_ro
 - ``study``: the plan, from a study file to cells, paths and settings
 - ``jobs``, ``steps``: processes, and the jobs of the workflow; only these touch files
 
-The others here are run as ``python -m dp_leakage.NAME``. ``release`` makes the model that is given away; ``results``
-reads a cell from Python; ``commands`` is what make's targets run.
+``commands`` is the console script ``dp-leakage``, which make's targets run too, and runs the others here. ``release``
+makes the model that is given away; ``results`` reads a study's results from Python.
 """
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dp_leakage.results import Results
 
 __version__ = "0.3.0"
 
@@ -24,3 +30,14 @@ if sys.argv[:1] == ["-m"]:  # `python -m dp_leakage.NAME`, before any import of 
     from dp_leakage.common.surroundings import check_surroundings
 
     check_surroundings()
+
+
+def open(folder: "str | Path") -> "Results":
+    """Return a study's results, such as those in ``results/quickstart``: cells, metrics, curves, claims.
+
+    Raises:
+        UserError: no cell was measured there.
+    """
+    from dp_leakage.results import read_results  # here, since the command line imports this module and nothing heavy
+
+    return read_results(folder)

@@ -1,7 +1,7 @@
-"""A study of a model that exists already: ``python -m dp_leakage.audit_model --name mine --outputs outputs.parquet``.
+"""A study of a model that exists already: ``dp-leakage attack mine --outputs outputs.parquet``.
 
 It reads what the model said about records (or asks it), says which attacks can be run with that and why others cannot,
-and writes a study file, which ``snakemake mine`` runs to a report. docs/audit-model.md describes the files.
+and writes a study file, which ``dp-leakage run mine`` runs to a report. docs/audit-model.md describes the files.
 """
 
 import argparse
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {plain(str(error))}", file=sys.stderr)
         return 1
-    print("\n".join(map(plain, [*said, f"Wrote {file}. Now run: snakemake {options.name}"])))
+    print("\n".join(map(plain, [*said, f"Wrote {file}. Now run: dp-leakage run {options.name}"])))
     return 0
 
 
@@ -213,13 +213,16 @@ def _given_outputs(options: argparse.Namespace) -> Given:
     raw, found = load(source, Path("data")), read_outputs(path)
     for key in ("reference_model", "shadow_model"):
         if getattr(options, key):
-            valid = "references" if key == "reference_model" else "shadows"
-            raise UserError(f"{key}: such models are trained on features, which outputs do not have; valid is {valid}")
+            option, valid = f"--{key.replace('_', '-')}", "--references" if key == "reference_model" else "--shadows"
+            words = "such models are trained on features, which outputs do not have"
+            raise UserError(f"{option}: {words}; valid is {valid}")
     if options.model:
-        raise UserError("model: a table of outputs is audited without it; valid is OUTPUTS or MODEL, not both")
+        raise UserError("model: a table of outputs is audited without it; valid is --outputs or --model, not both")
     for key in ("weights", "draws", "data", "label", "members", "key", "drop", "categorical", "missing"):
         if getattr(options, key):
-            raise UserError(f"{key}: goes with MODEL; a table of outputs says label, member and record in its columns")
+            raise UserError(
+                f"--{key}: goes with --model; a table of outputs says label, member and record in its columns"
+            )
     reference, online, warning = None, False, ""
     if options.references:
         file = user_path(options.references)
@@ -300,17 +303,17 @@ def _given_shadows(file: Path, found: Outputs, path: Path, raw: Raw) -> Json:
 
 def _given_model(options: argparse.Namespace) -> Given:
     if not options.model:
-        raise UserError("nothing to audit: valid is OUTPUTS=… (a table), or MODEL=… with DATA=… and MEMBERS=…")
+        raise UserError("nothing to attack: valid is --outputs (a table), or --model with --data and --members")
     for key in ("data", "members"):
         if not getattr(options, key):
             raise UserError(
-                f"{key} is missing; MODEL needs DATA, the records, and MEMBERS, who was trained on: a column or array, "
-                "or a file that lists them"
+                f"--{key} is missing; --model needs --data, the records, and --members, who was trained on: a column "
+                "or array, or a file that lists them"
             )
     for key in ("references", "shadows"):
         if getattr(options, key):
-            valid = "REFERENCE_MODEL" if key == "references" else "SHADOW_MODEL"
-            raise UserError(f"{key}: outputs of other models go with OUTPUTS; valid with MODEL is {valid}")
+            valid = "--reference-model" if key == "references" else "--shadow-model"
+            raise UserError(f"--{key}: outputs of other models go with --outputs; valid with --model is {valid}")
     path = user_path(options.data)
     source: Json = {"path": path_in_study(path)}
     if os.sep in options.members and not is_there(user_path(options.members)):
@@ -327,14 +330,14 @@ def _given_model(options: argparse.Namespace) -> Given:
     if options.weights or ":" in options.model:
         if not options.weights:
             raise UserError(
-                f"model {options.model} is an import path; valid with it is WEIGHTS=…, a .safetensors or state dict"
+                f"model {options.model} is an import path; valid with it is --weights, a .safetensors or state dict"
             )
         weights = path_in_study(user_path(options.weights))
         model = {"engine": "module", "architecture": {"name": options.model, "weights": weights, **_draws(options)}}
     elif Path(options.model).suffix in NOT_MODELS:
         raise UserError(
             f"model: {options.model} holds weights or a pickle, which cannot be asked alone; valid is an .onnx file, "
-            "or MODEL=my_module:Class with WEIGHTS=…"
+            "or --model my_module:Class with --weights"
         )
     else:
         model = {"engine": "onnx", "architecture": {"name": path_in_study(user_path(options.model))}}
@@ -413,7 +416,3 @@ def _engine_of(path: str, raw: Raw) -> str:
         return "estimator"
     module_factory(path, raw.x.shape[1:], len(raw.class_names))
     return "ensemble"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

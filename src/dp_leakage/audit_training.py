@@ -1,6 +1,6 @@
 """Audits the user's own private training function from outside, by calls with and without canaries.
 
-    make audit-training TRAIN=my_module:train EPSILON=4
+    dp-leakage audit --train my_module:train --epsilon 4
 
 Without further options the audit tests the claim of Gaussian noise with the strongest canary, and with as many
 trainings as find half of the claimed noise with a chance of 95 % (from ε = 0.4 on; below, a clipped batch).
@@ -171,19 +171,19 @@ def training_function(path: str) -> Train:
     """
     module, _, name = path.partition(":")
     if not module or not name:
-        raise UserError(f"TRAIN is {path!r}; valid is module:function, such as my_module:train")
+        raise UserError(f"--train is {path!r}; valid is module:function, such as my_module:train")
 
     def train(x: np.ndarray, y: np.ndarray, seed: int) -> Predict:
         function, file = _imported(path)
-        with blamed(f"TRAIN={path}", file):
+        with blamed(f"--train {path}", file):
             predict = function(x, y, seed)
         if not callable(predict):
             raise UserError(
-                f"TRAIN={path} returns {type(predict).__name__}; valid is a function from records to outputs"
+                f"--train {path} returns {type(predict).__name__}; valid is a function from records to outputs"
             )
 
         def asked(records: np.ndarray) -> np.ndarray:
-            with blamed(f"TRAIN={path}", file):
+            with blamed(f"--train {path}", file):
                 return predict(records)
 
         return asked
@@ -197,10 +197,10 @@ def _imported(path: str) -> tuple[Train, Path | None]:
     module, _, name = path.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     file = module_file(module)
-    with blamed(f"TRAIN={path}", file):
+    with blamed(f"--train {path}", file):
         function = getattr(importlib.import_module(module), name)
     if not callable(function):
-        raise UserError(f"TRAIN={path} is {type(function).__name__}; valid is a function (x, y, seed)")
+        raise UserError(f"--train {path} is {type(function).__name__}; valid is a function (x, y, seed)")
     return function, file
 
 
@@ -227,7 +227,7 @@ def verdict_file(name: str) -> Path:
     path = user_path(name)
     if os.path.lexists(path) and beginning(path, 100) not in {f"{word}\n".encode() for word in VERDICTS.values()}:
         raise UserError(
-            f"VERDICT {name} exists and is not a verdict, so it stays as it is; name a file that does not exist"
+            f"--verdict {name} exists and is not a verdict, so it stays as it is; name a file that does not exist"
         )
     return path
 
@@ -304,12 +304,12 @@ def _announce(design: str, models: int, claim: Claim, share: float, given: argpa
     coins = models * given.canaries
     short = shortfall(given.epsilon, design, coins, claim, 1, share, CONFIDENCE)
     if short and not given.beyond_reach:
-        words = f"with MODELS={models} and CANARIES={given.canaries}, this audit {short}"
-        raise UserError(f"{words}; raise MODELS, or train all the same with BEYOND_REACH=yes (--beyond-reach)")
+        words = f"with --models {models} and --canaries {given.canaries}, this audit {short}"
+        raise UserError(f"{words}; raise --models, or train all the same with --beyond-reach")
     found = chances(design, coins, claim, given.epsilon, CONFIDENCE, share)
     said = " and ".join(f"{fault} with {_percent(chance)}" for fault, chance in found.items())
-    print(f"The audit tests the claim of {_claimed(claim, given.epsilon)} (CLAIM).")
-    print(f"It trains {models} models (MODELS) with the canary '{given.canary}' (CANARY) in or out by a fair coin.")
+    print(f"The audit tests the claim of {_claimed(claim, given.epsilon)} (--claim).")
+    print(f"It trains {models} models (--models) with the canary '{given.canary}' (--canary) in or out by a fair coin.")
     print(f"It finds {said}.", flush=True)
     return found
 
@@ -319,14 +319,14 @@ def _data(path: str, records: int) -> Dataset:
     if path:
         file = user_path(path)
         if file.suffix != ".npz":
-            raise UserError(f"DATA {path}: valid is an .npz with the arrays x and y")
+            raise UserError(f"--data {path}: valid is an .npz with the arrays x and y")
         x, y = read_archive(file, lambda names: _wanted(names, file)).values()
     else:
         from sklearn.datasets import load_digits
 
         x, y = load_digits(return_X_y=True)
         x = x / 16
-    where = f"DATA {path or 'digits'}"
+    where = f"--data {path or 'digits'}"
     if x.dtype.kind not in "biuf" or x.ndim < 2 or not x.size or len(x) != len(y):
         raise UserError(
             f"{where}: x is {x.dtype} of shape {x.shape} and y of {y.shape}; valid are numbers (n, …) and (n,)"
@@ -341,7 +341,7 @@ def _data(path: str, records: int) -> Dataset:
     if not 0 < y.max() < len(y):
         raise UserError(f"{where}: y goes up to {y.max():g}; valid are classes 0 and 1 or more, fewer than the records")
     if records > len(x):
-        raise UserError(f"RECORDS is {records}; valid is 2 to the {len(x)} records of the data")
+        raise UserError(f"--records is {records}; valid is 2 to the {len(x)} records of the data")
     rows = np.random.default_rng(0).permutation(len(x))
     # The same records, since a wrong label needs no non-member.
     roles = {"target_members": rows[:records], "target_nonmembers": rows[:records]}
@@ -351,9 +351,5 @@ def _data(path: str, records: int) -> Dataset:
 def _wanted(names: list[str], file: Path) -> list[str]:
     for name in ("x", "y"):
         if name not in names:
-            raise UserError(f"DATA {file} has no array {name!r}; {nearest(name, names)}")
+            raise UserError(f"--data {file} has no array {name!r}; {nearest(name, names)}")
     return ["x", "y"]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
-"""A study of your own data: ``python -m dp_leakage.new_study --name mine --data my.csv --label diagnosis``.
+"""A study of your own data: ``dp-leakage new mine --data my.csv --label diagnosis``.
 
 It reads the data once, says what is in it and what makes results on it hard to judge, and writes a study file with the
-standard grid, which ``snakemake mine`` runs to a report.
+standard grid, which ``dp-leakage run mine`` runs to a report.
 """
 
 import argparse
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     file = options.folder / f"{options.name}.yaml"
     try:
         if not options.name:
-            raise UserError("name is missing; give the study one of lowercase letters, digits and _: NAME=mine")
+            raise UserError("name is missing; give the study one of lowercase letters, digits and _, such as mine")
         check_study_name(options.name, file)
         source = source_of(options)
         source, raw = _with_copies(source, load(source, Path("data")))
@@ -101,15 +101,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    look = f"A first look in minutes: snakemake {options.name} --config scale=smoke"
-    print("\n".join(map(plain, [*said, f"Wrote {file}. Now run: snakemake {options.name}", look])))
+    look = f"A first look in minutes: dp-leakage run {options.name} --scale smoke"
+    print("\n".join(map(plain, [*said, f"Wrote {file}. Now run: dp-leakage run {options.name}", look])))
     return 0
 
 
 def source_of(options: argparse.Namespace) -> dict[str, Any]:
     """The data set's ``source`` as a study file has it. Raises UserError for keys that its kind does not have."""
     if not options.data:
-        raise UserError("data is missing; name a table, an .npz, a folder of images or a zip of one: DATA=my.csv")
+        raise UserError("data is missing; name a table, an .npz, a folder of images or a zip of one")
     path = user_path(options.data)
     if not is_there(path):
         raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
@@ -193,7 +193,7 @@ def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> 
     summary = f"{Path(source['path']).name}: {len(raw.y):,} records{of_whom}, {shape}, {classes} classes."
     header = [
         summary,
-        f"Made by python -m dp_leakage.new_study; change what you like, then run: snakemake {name}",
+        f"Made by dp-leakage new; change what you like, then run: dp-leakage run {name}",
         *beware(remarks),
     ]
     comments = {key: words.replace("NAME", name) for key, words in COMMENTS.items()}
@@ -373,7 +373,3 @@ def _size(text: str) -> list[int]:
     if len(sides) > 2 or not all(SIDE.fullmatch(side) for side in sides):
         raise UserError(f"size: {text!r} is no size; valid is HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each")
     return [int(sides[0]), int(sides[-1])]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

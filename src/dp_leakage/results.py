@@ -1,18 +1,19 @@
-"""A cell's models and their answers, from Python: ``read_cell("results/quickstart/digits/mlp/none")``.
+"""A study's results from Python: ``dp_leakage.open("results/quickstart")``, and of one cell `read_cell`.
 
 The files may come from anybody. Their digests say only that they are whole, so their contents are checked, and nothing
 in them names code that is imported.
 """
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dp_leakage.attacks.signals import Signals, positions
-from dp_leakage.common.errors import UserError
+from dp_leakage.common.errors import UserError, close, nearest
 from dp_leakage.common.paths import is_file, is_there
 from dp_leakage.data.outputs import are_probabilities
 from dp_leakage.provenance.contents import Expected, check_arrays, check_distinct
@@ -90,6 +91,34 @@ class Cell:
         return {path.stem: _checked_scores(read_table(path)[0], self.signals, path) for path in files}
 
     @cached_property
+    def metrics(self) -> "pd.DataFrame":
+        """The cell's metrics, a row each: ``metric``, ``repeat``, ``value``, ``low``, ``high`` and qualifiers."""
+        return read_table(self._file("metrics.parquet"))[0]
+
+    @cached_property
+    def curves(self) -> "pd.DataFrame":
+        """The training curves: ``repeat``, ``epoch``, ``loss``, ``train_accuracy``, ``test_accuracy``."""
+        frame = read_table(self._file("training.parquet"))[0]
+        return frame.drop(columns=[name for name in frame if frame[name].dtype == object])
+
+    def roc(self, attack: str) -> "pd.DataFrame":
+        """Return the attack's ROC curve in each repeat: ``repeat``, ``fpr``, ``tpr``, from (0, 0) to (1, 1).
+
+        Raises:
+            UserError: the cell has no scores of this attack.
+        """
+        import pandas as pd
+        from sklearn.metrics import roc_curve
+
+        if attack not in self.scores:
+            raise UserError(f"{self.folder} has no scores of attack {attack!r}; {nearest(attack, self.scores)}")
+        rates = []
+        for repeat, rows in self.scores[attack].groupby("repeat"):
+            fpr, tpr, _ = roc_curve(rows["member"], rows["score"])
+            rates.append(pd.DataFrame({"repeat": repeat, "fpr": fpr, "tpr": tpr}))
+        return pd.concat(rates, ignore_index=True)
+
+    @cached_property
     def _class_scores(self) -> "tuple[np.ndarray, np.ndarray]":
         """The records whose probabilities were kept, int64 (m,), and these, float32 (R, m, C)."""
         path, said = self._file("class_scores.npz"), self.signals
@@ -117,6 +146,74 @@ class Cell:
             if is_there(folder / "data.npz"):
                 return Cell(folder)._file("data.npz")
         raise UserError(f"{self.folder}: no data.npz lies in a folder above it; valid is a cell's folder below results")
+
+
+@dataclass(frozen=True)
+class Results:
+    """A study's folder of results. Files are read when needed.
+
+    Every property raises UserError if a file is missing or damaged.
+
+    Attributes:
+        folder: such as ``results/quickstart``.
+    """
+
+    folder: Path
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        """The cells that were measured, by ``DATASET/MODEL/DEFENSE``."""
+        files = sorted(self.folder.glob("*/*/*/metrics.parquet"))
+        return {file.parent.relative_to(self.folder).as_posix(): Cell(file.parent) for file in files}
+
+    def __getitem__(self, name: str) -> Cell:
+        """Return a cell. UserError if there is none of that name."""
+        if name not in self.cells:
+            hint = close(name, self.cells)
+            raise UserError(f"{self.folder} has no cell {name!r}; {hint}`.cells` has all {len(self.cells)}")
+        return self.cells[name]
+
+    @cached_property
+    def metrics(self) -> "pd.DataFrame":
+        """The metrics of all cells: what `Cell.metrics` has, and the cell's dataset, model, defense, ε, …"""
+        from dp_leakage.steps._metrics import joined
+
+        read = [read_table(cell.folder / "metrics.parquet") for cell in self.cells.values()]
+        return joined([(made["settings"]["columns"], frame) for frame, made in read])
+
+    @cached_property
+    def curves(self) -> "pd.DataFrame":
+        """The training curves of all cells: what `Cell.curves` has, and ``dataset``, ``model``, ``defense``."""
+        import pandas as pd
+
+        names = ("dataset", "model", "defense")
+        trained = ((key, cell) for key, cell in self.cells.items() if is_there(cell.folder / "training.parquet"))
+        frames = [cell.curves.assign(**dict(zip(names, key.split("/"), strict=True))) for key, cell in trained]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    @cached_property
+    def claims(self) -> list[dict[str, Any]]:
+        """The sentences of the report with their numbers, as docs/signals.md describes them."""
+        path = self.folder / "claims.json"
+        try:
+            claims: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["claims"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UserError(f"{path} cannot be read; run the study to its report: dp-leakage run STUDY") from None
+        return claims
+
+
+def read_results(folder: str | Path) -> Results:
+    """A study's results, by its folder.
+
+    Raises:
+        UserError: no cell was measured there.
+    """
+    found = Results(Path(folder))
+    if not found.cells:
+        raise UserError(
+            f"{folder} must be a study's folder of results, such as results/quickstart, with measured cells"
+        )
+    return found
 
 
 def _checked_scores(frame: "pd.DataFrame", said: Signals, path: Path) -> "pd.DataFrame":

@@ -1,6 +1,6 @@
 """A copy of a study's results that can be given away: without seeds, member lists, and what confirms a guess at either.
 
-    python -m dp_leakage.share quickstart shared/quickstart
+    dp-leakage share quickstart --to shared/quickstart
 
 Everything random in a training follows from its seed. Anyone with a model's file, the seed and the members can train
 the model again, to equal bytes. So anyone with the file, the seed and a guess at the members (or the data) can confirm
@@ -57,7 +57,7 @@ README = "README.md"
 MEANING = """ε is for one record (or person, where the study protects people): `add_remove` for one more or fewer,
 `replace_one` for one in another's place, `zero_out` for one that is set to zero. The models are of the same records, so
 together they have spent more than each of them. Their noise is drawn from seeds of 32 bits, which somebody who guesses
-the data can search; a model that is meant for use comes from `make release`."""
+the data can search; a model that is meant for use comes from `dp-leakage release`."""
 SECRET = re.compile(r"seed|random_state", re.IGNORECASE)  # names of settings that do not go
 
 
@@ -104,7 +104,7 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
             or holds something, a file is damaged, or there are links, pipes or devices.
     """
     if not is_file(results / "report.html"):
-        raise UserError(f"{results} holds no finished study (report.html is missing); run `snakemake STUDY` first")
+        raise UserError(f"{results} holds no finished study (report.html is missing); run `dp-leakage run STUDY` first")
     if "\0" in str(shared) or (os.path.lexists(shared) and not is_dir(shared)):
         raise UserError(f"{str(shared)!r} is not a folder; name one that does not exist")
     above = next(folder for folder in Path(os.path.abspath(shared)).parents if os.path.lexists(folder))
@@ -120,7 +120,9 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
         going += [path] if content else []
         kept_back += [] if content else [f"{_cell(results, path)} ({why})"]
     if not going:
-        raise UserError(f"{results} holds no figure, metrics or private model to share; run `snakemake STUDY` first")
+        raise UserError(
+            f"{results} holds no figure, metrics or private model to share; run `dp-leakage run STUDY` first"
+        )
     written = []
     models = [path for path in going if path.name == MODELS]
     readme = (results / README, _readme(results, models, kept_back, listed.reduced).encode(), "")
@@ -176,7 +178,7 @@ def _listed(results: Path) -> Listed:
             set(share["cells"]), set(share["figures"]), refuted, float(share["epsilon"]), str(claims["reduced"])
         )
     except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{file} cannot be read; run `snakemake STUDY` again, which writes it") from None
+        raise UserError(f"{file} cannot be read; run `dp-leakage run STUDY` again, which writes it") from None
 
 
 def _parameters(path: Path, refuted: bool, ceiling: float) -> tuple[bytes, str]:
@@ -261,7 +263,7 @@ def _uncovered(results: Path, models: Sequence[Path]) -> Iterator[str]:
     for folder in dict.fromkeys(path.parent.parent.parent for path in models):
         data = folder / "data.npz"
         if not is_file(data):
-            raise UserError(f"{data} is missing; run `snakemake STUDY` again, which writes it")
+            raise UserError(f"{data} is missing; run `dp-leakage run STUDY` again, which writes it")
         arrays, made = read_arrays(data)
         notes, projection = made.get("notes", []), made.get("settings", {}).get("projection")
         for words in uncovered(projection, arrays, notes):
@@ -302,7 +304,9 @@ def _warn(results: Path, written: Sequence[Path], shared: Path) -> None:
     words = "the noise of these models is drawn from seeds of 32 bits, which somebody who guesses the data can search"
     if (seed := guessed_seed(models[0])) is not None:
         words = f"key 'seed' of this study is {seed}, which anybody can guess, and then take the models' noise away"
-    print(f"warning: {words}; give a model away by `make release`, whose noise nobody can repeat", file=sys.stderr)
+    print(
+        f"warning: {words}; give a model away by `dp-leakage release`, whose noise nobody can repeat", file=sys.stderr
+    )
 
 
 def _open(value: Any) -> Any:
@@ -344,7 +348,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if kept_back:
         print(f"Kept back: {', '.join(kept_back)}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -16,7 +16,7 @@ def test_a_training_in_another_process_is_audited(noise, status, monkeypatch, ca
     monkeypatch.chdir(REPOSITORY)
     monkeypatch.setenv("NOISE", noise)
     assert main(ASKED) == status
-    assert "It trains 20 models (MODELS) with the canary 'blank' (CANARY)" in capsys.readouterr().out
+    assert "It trains 20 models (--models) with the canary 'blank' (--canary)" in capsys.readouterr().out
 
 
 def test_a_process_that_fails_is_one_sentence(monkeypatch, capsys):

@@ -82,7 +82,7 @@ def test_of_a_training_that_ignores_its_records_the_audit_says_nothing(canaries,
 
 def test_data_of_another_kind_are_refused_by_name(module, capsys):
     assert audited(module("def train(x, y, seed):\n    return None\n"), "--data", "my.csv") == FAILED
-    assert "DATA my.csv: valid is an .npz with the arrays x and y" in capsys.readouterr().err
+    assert "--data my.csv: valid is an .npz with the arrays x and y" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("models", [2, 3, 4, 5, 6, 7])
@@ -154,7 +154,7 @@ def test_an_audit_that_cannot_reach_the_claim_is_refused_before_anything_is_trai
     path = module("def train(x, y, seed):\n    raise RuntimeError('trained')\n")
     assert main(["--train", path, "--epsilon", "8", "--models", "20", "--claim", "approximate"]) == 2
     said = capsys.readouterr()
-    assert "with MODELS=20 and CANARIES=1, this audit reaches at most" in said.err
+    assert "with --models 20 and --canaries 1, this audit reaches at most" in said.err
     assert "coins would reach it" in said.err
     assert "trained'" not in said.err
 
@@ -218,7 +218,7 @@ def test_a_file_that_is_no_verdict_is_never_written_over(tmp_path, capsys, conte
     file = tmp_path / "t.py"
     file.write_text(content, encoding="latin-1")
     assert main(["--train=t:train", "--epsilon=1", f"--verdict={file}"]) == 2
-    assert capsys.readouterr().err.startswith(f"error: VERDICT {file} exists and is not a verdict")
+    assert capsys.readouterr().err.startswith(f"error: --verdict {file} exists and is not a verdict")
     assert file.read_text(encoding="latin-1") == content
 
 

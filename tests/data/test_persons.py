@@ -194,7 +194,7 @@ def test_pictures_numbered_behind_a_persons_name_are_found_with_a_pattern_that_i
     assert sorted(sizes) == [1] * others + [5] * 12
     (said,) = several_per_person(load({"path": str(tmp_path)}, tmp_path), trained_elsewhere=False)
     assert f"{12 + others} names in {60 + others} records" in said
-    assert f"(PERSON='{found.pattern}')" in said
+    assert f"(--person '{found.pattern}')" in said
     assert several_per_person(raw, trained_elsewhere=False) == []
 
 

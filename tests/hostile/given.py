@@ -24,8 +24,8 @@ from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.models.user_module import module_factory, module_layers
-from dp_leakage.privacy.__main__ import main as privacy
 from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.privacy.command import main as privacy
 from dp_leakage.study.checks import check_sizes
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings
@@ -112,7 +112,7 @@ def data(folder: Path, path: str, *arguments: str) -> str | None:
     """`new_study` of a file or folder, in the working folder, and the plan of what it wrote."""
 
     def run() -> int:
-        status = new_study.main(["--name", "mine", "--seed", "1", f"--data={path}", *arguments])
+        status = new_study.main(["mine", "--seed", "1", f"--data={path}", *arguments])
         if status == 0:
             planned(load_studies(CONFIG, [Path("studies/mine.yaml")], SCHEMAS))
         return status
@@ -187,7 +187,7 @@ def bounded(name: str) -> None:
 
 
 def asked(words: str) -> str | None:
-    """The command line of `python -m dp_leakage.privacy`."""
+    """The command line of `dp-leakage sigma` and its like."""
     return said(lambda: privacy(words.split()))
 
 

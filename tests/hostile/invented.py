@@ -35,7 +35,7 @@ def inside(folder: Path, run: Callable[[], object]) -> str | None:
 
 
 def audited(folder: Path, *words: str) -> str | None:
-    return inside(folder, lambda: audit_model.main(["--name=mine", *words]))
+    return inside(folder, lambda: audit_model.main(["mine", *words]))
 
 
 def outputs(
@@ -211,8 +211,8 @@ def kept(folder: Path, name: str, data: bytes) -> str | None:
     return text if (folder / name).read_bytes() == data else None
 
 
-def shared(folder: Path, *words: str) -> str | None:
-    return inside(folder, lambda: share.main(list(words)))
+def shared(folder: Path, study: str, to: str) -> str | None:
+    return inside(folder, lambda: share.main([study, "--to", to]))
 
 
 def results(folder: Path) -> None:

@@ -22,13 +22,13 @@ sys.path[:0] = [str(HOSTILE), str(HOSTILE.parent / "data"), str(HOSTILE.parent /
 import given  # noqa: E402
 import planned  # noqa: E402
 from data_files import image_bytes, write_files  # noqa: E402
+from dp_leakage.release.__main__ import main as release  # noqa: E402
 from releasing import DP, NOT_MEASURED, released_plan  # noqa: E402
 from test_generated import TEXTS, VALUES, judged, paths, replaced  # noqa: E402
 from test_generated_foreign import folders  # noqa: E402
 
 from dp_leakage.common.config import merged  # noqa: E402
 from dp_leakage.models.user_module import module_factory, module_layers  # noqa: E402
-from dp_leakage.release.__main__ import main as release  # noqa: E402
 from dp_leakage.release.folder import HASHES, PRIVACY, as_json  # noqa: E402
 from dp_leakage.release.make import release as made  # noqa: E402
 from dp_leakage.training.module_probe import check_foreign  # noqa: E402

@@ -146,7 +146,7 @@ def test_sharing_of_anything(tmp_path):
         path.parent.mkdir(exist_ok=True)
         kinds[rng.choice(list(kinds))](path)
         copy = tmp_path / f"copy{number}"
-        text = given.said(lambda copy=copy: share.main([str(study), str(copy), "--undefended"]))
+        text = given.said(lambda copy=copy: share.main([str(study), "--to", str(copy), "--undefended"]))
         assert text is None or (given.is_sentence(text) and not copy.exists()), text
         assert not [file for file in copy.rglob("*.*") if file.is_file() and b"5eed" in file.read_bytes()]
         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()

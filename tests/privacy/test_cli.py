@@ -6,19 +6,49 @@ import pytest
 from asked import epsilon_spent, kappa_for, noise_multiplier, selection_epsilon
 from scipy.stats import norm
 
-from dp_leakage.privacy.__main__ import main
+from dp_leakage.options import privacy as options
 from dp_leakage.privacy.accounting import ACCOUNTANTS
 from dp_leakage.privacy.accounting.tradeoff import gaussian
+from dp_leakage.privacy.command import main
 
 TRAINING = ["--epochs", "100", "--batch-size", "200", "--dataset-size", "10000"]
 RUN = {"delta": 1e-5, "epochs": 100, "batch_size": 200, "dataset_size": 10_000}
 
 
 def table(capsys, *arguments):
-    assert main([*arguments, *TRAINING]) == 0
+    assert main([*arguments, "--all", *TRAINING]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.split()[0] == "accountant"
     return [line.split() for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("asked", "row"),
+    [
+        ([], ["pld", "poisson", "add_remove"]),
+        (["--neighbors", "replace_one"], ["pld", "poisson", "replace_one"]),
+        (["--accountant", "rdp"], ["rdp", "poisson", "add_remove"]),
+        (["--accountant", "rdp", "--sampler", "wor"], ["rdp", "wor", "replace_one"]),
+        (["--sampler", "shuffle"], ["gdp", "shuffle", "zero_out"]),  # naive's smaller ε would be no bound
+    ],
+)
+@pytest.mark.parametrize("question", [["epsilon", "--noise-multiplier", "1.1"], ["sigma", "--epsilon", "2"]])
+def test_without_all_the_row_is_printed_that_the_options_ask_for(capsys, question, asked, row):
+    assert main([*question, *asked, *TRAINING]) == 0
+    (_, line) = capsys.readouterr().out.splitlines()
+    name, _, sampler, neighbors, *_ = line.split()
+    assert [name, sampler, neighbors] == row
+    assert line.split() in table(capsys, *question, *asked[2 if "--accountant" in asked else 0 :])
+
+
+def test_a_risk_has_no_accountant(capsys):
+    assert main(["risk", "--noise-multiplier", "1.1", "--accountant", "rdp", *TRAINING]) == 2
+    assert "error: --accountant belongs to ε" in capsys.readouterr().err
+
+
+def test_the_names_of_the_options_are_those_of_the_accountants():
+    assert sorted(options.ACCOUNTANTS) == sorted(ACCOUNTANTS)
+    assert {*options.SAMPLERS} >= {sampler for rules in ACCOUNTANTS.values() for sampler in rules.relations}
 
 
 def test_sigma_lists_every_accountant_of_gaussian_noise(capsys):
@@ -40,7 +70,7 @@ def test_epsilon_of_a_noise_multiplier_under_one_sampler(capsys):
 
 
 def test_printed_formulas_say_where_they_are_no_bound(capsys):
-    assert main(["epsilon", "--noise-multiplier", "0.5", "--sampler", "shuffle", *TRAINING]) == 0
+    assert main(["epsilon", "--noise-multiplier", "0.5", "--sampler", "shuffle", "--all", *TRAINING]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "not a bound here" in next(line for line in lines if line.startswith("naive"))
     assert next(line for line in lines if line.startswith("gdp")).endswith("bound")
@@ -66,7 +96,7 @@ def test_epsilon_of_a_concentration(capsys):
 
 
 def test_sigma_for_a_risk_lists_every_sampler_and_gives_the_risk_back(capsys):
-    assert main(["sigma", "--advantage", "0.1", *TRAINING]) == 0
+    assert main(["sigma", "--advantage", "0.1", "--all", *TRAINING]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     sigma = {line[4]: line[3] for line in lines}
     assert set(sigma) == {"poisson", "shuffle", "wor", "balls_in_bins", "class_poisson"}
@@ -131,7 +161,7 @@ def test_select_says_what_the_choice_costs_and_what_to_train(capsys):
 
 def test_select_says_nothing_of_orders_that_the_library_leaves_out(capsys):
     noisy = ["--epochs", "100", "--batch-size", "256", "--dataset-size", "600"]
-    command = [sys.executable, "-m", "dp_leakage.privacy", "select", "--noise-multiplier", "0.3", "--mean", "9", *noisy]
+    command = [sys.executable, "-m", "dp_leakage", "select", "--noise-multiplier", "0.3", "--mean", "9", *noisy]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
 
 
@@ -182,7 +212,18 @@ def test_a_terminal_is_told_what_is_computed_and_keeps_only_the_table(capsys, mo
 
 
 def test_it_runs_as_a_module():
-    command = [sys.executable, "-m", "dp_leakage.privacy", "sigma", "--epsilon", "1", "--sampler", "shuffle", *TRAINING]
+    command = [
+        sys.executable,
+        "-m",
+        "dp_leakage",
+        "sigma",
+        "--epsilon",
+        "1",
+        "--sampler",
+        "shuffle",
+        "--all",
+        *TRAINING,
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "571.686" in result.stdout
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import beta, norm
 
-from dp_leakage.privacy.__main__ import main
 from dp_leakage.privacy.accounting import tradeoff
 from dp_leakage.privacy.accounting.curve import proven_curve
+from dp_leakage.privacy.command import main
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.training import Training
 

@@ -25,7 +25,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.training import Training
 from dp_leakage.release import folder as folders
 from dp_leakage.release import statement
-from dp_leakage.release.__main__ import main
+from dp_leakage.release.command import check, make
 from dp_leakage.release.folder import (
     HASHES,
     LARGEST,
@@ -60,7 +60,7 @@ def copy(made, tmp_path):
 
 def test_a_release_is_verified_without_the_data(made, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["verify", str(made)]) == 0
+    assert check([str(made)]) == 0
     said = capsys.readouterr().out
     assert "at δ = 1e-05, for one record added or removed" in said
     assert not any(tmp_path.iterdir())
@@ -404,7 +404,7 @@ def test_a_damaged_statement_or_list_is_refused_in_one_sentence(copy, name, cont
     if name == PRIVACY:
         hashes = json.loads((copy / HASHES).read_text())
         (copy / HASHES).write_bytes(as_json(hashes | {PRIVACY: sha256(content).hexdigest()}))
-    assert main(["verify", str(copy)]) == 1
+    assert check([str(copy)]) == 1
     said = capsys.readouterr().err
     assert said.startswith("error: ")
     assert said.count("\n") == 1
@@ -565,7 +565,7 @@ def test_the_command_names_earlier_releases_before_it_reads_the_records(made, tm
     monkeypatch.setattr("dp_leakage.release.plan.plan_of", stop)
     shutil.copytree(made, tmp_path / "released")
     for scale in ("smoke", "paper"):
-        assert main(["make", "quickstart", CELL, "--scale", scale, "--to", str(tmp_path / "second")]) == 1
+        assert make(["quickstart", CELL, "--scale", scale, "--to", str(tmp_path / "second")]) == 1
         said = capsys.readouterr()
         assert said.err == "error: no further\n"
         assert said.out.startswith(f"{tmp_path / 'released'} is of study quickstart too, with ε = ")
@@ -605,7 +605,7 @@ def test_two_processes_do_not_make_one_release(plan, tmp_path):
 @pytest.mark.faults
 def test_a_killed_process_leaves_nothing_or_the_whole(tmp_path):
     folder = tmp_path / "model"
-    command = [sys.executable, "-m", "dp_leakage.release", "make", "quickstart", CELL]
+    command = [sys.executable, "-m", "dp_leakage", "release", "quickstart", CELL]
     command += ["--scale", "smoke", "--to", str(folder)]
     for seconds in (3, 5, 6, 7, 8):
         process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -631,7 +631,7 @@ def test_a_release_that_would_have_expired_or_expires_on_no_day_is_not_made(tmp_
     config = yaml.safe_load((REPO / "config.yaml").read_text()) | {"scale": "smoke", "overrides": overrides}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     monkeypatch.chdir(tmp_path)
-    assert main(["make", "quickstart"]) == 1
+    assert make(["quickstart"]) == 1
     said = capsys.readouterr().err
     assert f"release.expires' is '{given}'; valid is a day" in said
     assert said.count("\n") == 1
@@ -639,20 +639,20 @@ def test_a_release_that_would_have_expired_or_expires_on_no_day_is_not_made(tmp_
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("run", "words", "sentence"),
     [
-        (["make", "nothing", "mlp/none"], "no study is called 'nothing'"),
-        (["make", "quickstart", "mlp/none"], "has no privacy budget"),
-        (["make", "quickstart", "mlp/gaussian-rdp-eps=11"], "did you mean 'mlp/gaussian-rdp-eps=1'"),
-        (["make", "atlas", "mlp/vmf"], "has no cell 'mlp/vmf'"),
-        (["make", "atlas", "mlp/vmf-sum-vmf_rdp-eps=100"], "must have Gaussian noise; got 'vmf'"),
-        (["make", "quickstart"], "CELL is missing: study quickstart names none in release.cell"),
-        (["verify", "nowhere"], "must be the folder of a release"),
+        (make, ["nothing", "mlp/none"], "no study is called 'nothing'"),
+        (make, ["quickstart", "mlp/none"], "has no privacy budget"),
+        (make, ["quickstart", "mlp/gaussian-rdp-eps=11"], "did you mean 'mlp/gaussian-rdp-eps=1'"),
+        (make, ["atlas", "mlp/vmf"], "has no cell 'mlp/vmf'"),
+        (make, ["atlas", "mlp/vmf-sum-vmf_rdp-eps=100"], "must have Gaussian noise; got 'vmf'"),
+        (make, ["quickstart"], "CELL is missing: study quickstart names none in release.cell"),
+        (check, ["nowhere"], "must be the folder of a release"),
     ],
 )
-def test_what_cannot_be_made_is_refused_in_one_sentence(words, sentence, monkeypatch, capsys):
+def test_what_cannot_be_made_is_refused_in_one_sentence(run, words, sentence, monkeypatch, capsys):
     monkeypatch.chdir(REPO)
-    assert main([*words, *(["--to", "/nonexistent/model"] if words[0] == "make" else [])]) == 1
+    assert run([*words, *(["--to", "/nonexistent/model"] if run is make else [])]) == 1
     said = capsys.readouterr().err
     assert sentence in said
     assert said.count("\n") == 1

@@ -7,7 +7,7 @@ import pytest
 from releasing import DP, REPO
 
 from dp_leakage.common.rounding import rounded_down
-from dp_leakage.release.__main__ import main
+from dp_leakage.release.command import make
 from dp_leakage.release.folder import PRIVACY, SHEET
 from dp_leakage.release.twin import audited, most_shown
 from dp_leakage.training.checkpoint import Checkpoint
@@ -123,7 +123,7 @@ def test_more_twins_could_show_more(small):
 )
 def test_options_are_held_to_the_rules_of_the_studys_keys(monkeypatch, capsys, words, sentence):
     monkeypatch.chdir(REPO)
-    assert main(["make", "quickstart", "softmax_regression/none", *words]) == 1
+    assert make(["quickstart", "softmax_regression/none", *words]) == 1
     assert sentence in capsys.readouterr().err
 
 
@@ -134,8 +134,8 @@ def test_the_sheet_has_the_audit_and_what_it_could_have_shown(tmp_path, monkeypa
         if path.name != "results":  # of an earlier run, maybe by other code
             (repo / path.name).symlink_to(path)
     monkeypatch.chdir(repo)
-    words = ["make", "quickstart", f"softmax_regression/{DP}", "--scale", "smoke", "--to", str(tmp_path / "model")]
-    assert main([*words, "--models", "10"]) == 0
+    words = ["quickstart", f"softmax_regression/{DP}", "--scale", "smoke", "--to", str(tmp_path / "model")]
+    assert make([*words, "--models", "10"]) == 0
     assert "Audits 10 twins first; they could show ε ≥ " in capsys.readouterr().out
     told = json.loads((tmp_path / "model" / PRIVACY).read_text())
     (found,) = told["measured"]["audits"]

@@ -70,6 +70,6 @@ def test_persons_are_proposed_only_where_models_are_trained_here(existing, tmp_p
     settings |= {"stratified": False, "official_split": existing, "augment": None, "content": None}
     prepare.main(settings, tmp_path / "prepared.npz", tmp_path)
     (said,) = [remark for remark in read_arrays(tmp_path / "prepared.npz")[1]["remarks"] if "seems to name" in remark]
-    assert ("PERSON=patient" in said) != existing
+    assert ("--person patient" in said) != existing
     assert ("people with several records make them too narrow" in said) == existing
     assert said.endswith("eep one record per person.")

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 
@@ -25,7 +27,28 @@ def commands(page: Path) -> list[str]:
     return [command for line in lines if (command := re.sub(r"(^|\s)#.*", "", line).strip())]
 
 
+def written_outputs(file: Path, records: int, rng: np.random.Generator) -> None:
+    """A table of what a model says: of two classes, surer of its members, who are a random half of the records."""
+    label, member = np.arange(records) % 2, rng.random(records) < 0.5
+    own = 1 / (1 + np.exp(-rng.normal(0.5 + member, 1.0)))
+    said = pd.DataFrame({"record": np.arange(records), "label": label, "member": member.astype(int)})
+    said = said.assign(probability_0=np.where(label == 0, own, 1 - own))
+    said = said.assign(probability_1=1 - said["probability_0"])
+    if file.suffix == ".parquet":
+        said.to_parquet(file)
+    else:
+        said.to_csv(file, index=False)
+
+
 TAGGED = [command for page in PAGES for command in commands(page)]
+
+
+def test_the_readme_is_short_and_its_doors_stand_in_their_order():
+    lines = (REPO / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 120
+    doors = [line for line in lines if line.startswith("### ")]
+    words = ("Opacus", "Data", "model", "paper", "cluster")
+    assert all(word in door for word, door in zip(words, doors, strict=False))
 
 
 def test_links_and_pictures_of_the_documentation_exist():
@@ -37,7 +60,7 @@ def test_links_and_pictures_of_the_documentation_exist():
 
 
 def test_some_commands_are_tagged_and_are_of_each_kind():
-    for start in ("snakemake ", "make new-study", "python -m dp_leakage.privacy sigma"):
+    for start in ("snakemake ", "dp-leakage new", "dp-leakage sigma"):
         assert any(command.startswith(start) for command in TAGGED), start
 
 
@@ -57,7 +80,14 @@ def test_commands_tagged_runnable_run_at_smoke_scale(whole, page):
     table = load_breast_cancer(as_frame=True).frame
     renamed = {"target": "diagnosis", "mean radius": "radius", "mean texture": "texture"}
     table.rename(columns=renamed).to_csv(whole.folder / "my.csv", index=False)
-    path = f"{environment / 'bin'}:{os.environ['PATH']}"
+    own = whole.folder / "bin"
+    own.mkdir()
+    (own / "dp-leakage").write_text(f'#!/bin/sh\nexec {sys.executable} -m dp_leakage "$@"\n')
+    (own / "dp-leakage").chmod(0o755)
+    rng = np.random.default_rng(0)
+    for file, records in (("outputs.parquet", 800), ("references.csv", 800)):
+        written_outputs(whole.folder / file, records, rng)
+    path = f"{own}:{environment / 'bin'}:{os.environ['PATH']}"
     variables = os.environ | {"PATH": path, "PYTHONPATH": str(whole.folder / "src")}
     for command in commands(page):
         done = subprocess.run(
@@ -72,8 +102,8 @@ def test_every_study_of_ours_with_results_is_on_the_results_page():
         assert not folder.is_dir() or f"({folder.name}/README.md)" in page, folder.name
 
 
-def test_every_study_is_in_the_readme():
-    text = (REPO / "README.md").read_text(encoding="utf-8")
+def test_every_study_is_on_the_results_page():
+    text = (REPO / "docs" / "results" / "README.md").read_text(encoding="utf-8")
     for path in study_files(REPO / "workflow" / "studies"):
         name = read_yaml(path)["study"]
         assert f"| `{name}` |" in text, name
@@ -86,7 +116,7 @@ def said_in_the_source() -> str:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 texts.append(
-                    "".join(str(part.value) if isinstance(part, ast.Constant) else "\0" for part in node.values)
+                    "".join(str(part.value) if isinstance(part, ast.Constant) else "\0" for part in node.values)  # noqa: PD011
                 )
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.append(node.value)

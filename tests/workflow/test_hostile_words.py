@@ -52,7 +52,7 @@ def files_in(folder: Path) -> set[str]:
 
 
 def new_study(folder: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "dp_leakage.new_study", "--name", "mine", "--seed", "1", *arguments]
+    command = [sys.executable, "-m", "dp_leakage", "new", "mine", "--seed", "1", *arguments]
     return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=True).stdout
 
 

@@ -80,7 +80,7 @@ def zipped(folder: Path) -> list[str]:
 
 
 def new_study(workflow, arguments: list[str]) -> str:
-    command = [sys.executable, "-m", "dp_leakage.new_study", "--name", "mine", "--seed", "1", *arguments]
+    command = [sys.executable, "-m", "dp_leakage", "new", "mine", "--seed", "1", *arguments]
     return subprocess.run(command, cwd=workflow.folder, text=True, capture_output=True, check=True).stdout
 
 
@@ -145,7 +145,7 @@ def test_the_whole_study_runs_at_smoke_scale_to_a_report(whole, write):
 def mine(another):
     """A workflow with a study of a table of the user's own."""
     workflow = another("mine")
-    command = [sys.executable, "-m", "dp_leakage.new_study", "--name", "mine", "--seed", "1", *csv(workflow.folder)]
+    command = [sys.executable, "-m", "dp_leakage", "new", "mine", "--seed", "1", *csv(workflow.folder)]
     subprocess.run(command, cwd=workflow.folder, check=True, capture_output=True)
     return workflow
 

@@ -12,9 +12,9 @@ CELL = "mlp/gaussian-rdp-eps=100"
 
 
 def command(workflow, *words):
-    """`python -m dp_leakage.release …` in the workflow's folder; what it prints."""
+    """`dp-leakage …` in the workflow's folder; what it prints."""
     process = subprocess.run(
-        [sys.executable, "-m", "dp_leakage.release", *words],
+        [sys.executable, "-m", "dp_leakage", *words],
         cwd=workflow.folder,
         env=os.environ | {"PYTHONPATH": str(workflow.folder / "src")},
         capture_output=True,
@@ -27,7 +27,7 @@ def command(workflow, *words):
 
 def test_the_sheet_says_what_the_study_measured(workflow):
     workflow.configure(release={"owner": "the owner", "data_subjects": "digits", "expires": "2030-01-01"})
-    assert "Released with ε = " in command(workflow, "make", "quickstart", CELL)
+    assert "Released with ε = " in command(workflow, "release", "quickstart", CELL)
     folder = workflow.folder / "releases" / f"quickstart-smoke-{CELL.replace('/', '-')}"
     assert command(workflow, "verify", str(folder)).count("ε = ") == 3
     told = json.loads((folder / "privacy.json").read_text())

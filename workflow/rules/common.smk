@@ -42,6 +42,7 @@ from dp_leakage.study.targets import (
     DEFAULT,
     asked,
     asks_for,
+    check_profile,
     check_targets,
     needed,
 )
@@ -177,9 +178,9 @@ def _studies():
     )
 
 
-if workflow.is_main_process and not is_dry(sys.argv):
-    or_stop(lambda: check_writable([".snakemake"]))
 REPOSITORY = _repository()
+if workflow.is_main_process and not IN_MODULE:
+    or_stop(lambda: check_profile(sys.argv))
 # A module is asked by its Snakefile too, for files that are not known yet.
 TARGETS = asked(sys.argv, otherwise=() if IN_MODULE else (DEFAULT,))
 STUDIES = or_stop(_studies)

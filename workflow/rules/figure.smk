@@ -180,7 +180,7 @@ for _study in STUDIES.values():
             message:
                 f"Release the model of {_study.name}, or verify it if it is there"
             shell:
-                "python -m dp_leakage.release make {params.study:q} --scale {params.scale:q} --keep 2> {log:q}"
+                "python -m dp_leakage release {params.study:q} --scale {params.scale:q} --keep 2> {log:q}"
 
     rule:
         name:

@@ -1,4 +1,4 @@
-"""The same training as a Python function, as `make audit-training` calls it."""
+"""The same training as a Python function, as `dp-leakage audit` calls it."""
 
 import numpy as np
 

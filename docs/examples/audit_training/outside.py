@@ -1,6 +1,6 @@
-"""A training in a process of its own, for `make audit-training`: any language, any library, any environment.
+"""A training in a process of its own, for `dp-leakage audit`: any language, any library, any environment.
 
-    make audit-training TRAIN=docs.examples.audit_training.outside:train EPSILON=2 MODELS=100
+    dp-leakage audit --train docs.examples.audit_training.outside:train --epsilon 2 --models 100
 
 TRAINER is the command. It is called with two file names: one to read (arrays x, y, seed, records) and one to write (an
 array of logits, one row for each of ``records``).

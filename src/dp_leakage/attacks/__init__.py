@@ -28,7 +28,9 @@ everything that an attack draws at random.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 from dp_leakage.common.declarations import SHARED, declarations, settings_of, things_of
@@ -250,3 +252,10 @@ def attacks_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Atta
 ATTACKS: dict[str, Attack] = {}
 for _module, _given in declarations(__name__, Path(__file__).parent, WORD):
     ATTACKS |= attacks_of(_module, _module, _given)
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Return the module of an attack of ours, which is imported now: ``from dp_leakage.attacks import lira``."""
+    if name.startswith("_") or name not in globals().get("ATTACKS", {}):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(ATTACKS[name].module)

@@ -20,8 +20,8 @@ class Command(NamedTuple):
 
     Attributes:
         does: what it does, in a line.
-        example: its options in an example.
-        options: the module of `dp_leakage.options`.
+        example: its options in an example; several stand in lines.
+        options: the module of `dp_leakage.options`, and the function that returns the parser unless that is ``parser``.
         runs: module and function below `dp_leakage`, which takes the words after ``before``.
         before: words that stand before the user's.
         passes_on: whether further words are another program's, so that the options do not say what is valid.
@@ -38,16 +38,22 @@ class Command(NamedTuple):
 SETTING = "--epochs 60 --batch-size 256 --dataset-size 60000"
 COMMANDS = {
     "demo": Command(
-        "run the study quickstart to its report", "--scale smoke", "run", "commands.run:demo", passes_on=True
+        "run the study quickstart to its report", "--scale smoke", "run:demo", "commands.run:demo", passes_on=True
     ),
     "list": Command("list the studies, or the figures of one", "quickstart", "listing", "commands.listing:main"),
-    "run": Command("run a study, or one figure", "quickstart:fig_pareto", "run", "commands.run:main", passes_on=True),
+    "run": Command(
+        "run a study, or one figure",
+        "quickstart:fig_pareto\nquickstart --scale smoke -n",
+        "run",
+        "commands.run:main",
+        passes_on=True,
+    ),
     "new": Command(
-        "write a study of your own data", "--name mine --data my.csv --label diagnosis", "new_study", "new_study:main"
+        "write a study of your own data", "mine --data my.csv --label diagnosis", "new_study", "new_study:main"
     ),
     "attack": Command(
         "write a study that attacks a model that you have",
-        "--name mine --outputs outputs.parquet",
+        "mine --outputs outputs.parquet --references references.csv",
         "audit_model",
         "audit_model:main",
     ),
@@ -68,27 +74,38 @@ COMMANDS = {
         "train once on all records a model to give away",
         "mine mlp/gaussian-rdp-eps=10",
         "release",
-        "release.__main__:main",
-        ("make",),
+        "release.command:make",
     ),
     "verify": Command(
-        "check a release, or every file of a study", "releases/mine", "release", "commands.verify:main", passes_on=True
+        "check a release, or every file of a study",
+        "releases/mine\nquickstart",
+        "release:verifying",
+        "commands.verify:main",
+        passes_on=True,
     ),
-    "share": Command("copy what can be given away of results", "quickstart copy", "share", "share:main"),
+    "share": Command("copy what can be given away of results", "quickstart --to for_you", "share", "share:main"),
     "sigma": Command(
-        "the noise for an ε or a risk", f"--epsilon 1 {SETTING}", "privacy", "privacy.__main__:main", ("sigma",)
+        "the noise for an ε or a risk", f"--epsilon 1 {SETTING}", "privacy:sigma", "privacy.command:main", ("sigma",)
     ),
     "epsilon": Command(
-        "the ε of a noise", f"--noise-multiplier 1.1 {SETTING}", "privacy", "privacy.__main__:main", ("epsilon",)
+        "the ε of a noise", f"--noise-multiplier 1.1 {SETTING}", "privacy:epsilon", "privacy.command:main", ("epsilon",)
     ),
     "risk": Command(
         "what a noise lets any attacker reach",
         f"--noise-multiplier 1.1 {SETTING}",
-        "privacy",
-        "privacy.__main__:main",
+        "privacy:risk",
+        "privacy.command:main",
         ("risk",),
     ),
+    "select": Command(
+        "the ε of releasing the best of several trainings",
+        "--noise-multiplier 5 --epochs 60 --batch-size 50 --dataset-size 800 --mean 10",
+        "privacy:select",
+        "privacy.command:main",
+        ("select",),
+    ),
     "doctor": Command("say what is installed and what a run would use", "", "doctor", "commands.doctor:main"),
+    "completion": Command("print the completion for bash or zsh", "bash", "completion", "commands.completion:main"),
 }
 
 
@@ -106,9 +123,13 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     try:
         check_surroundings()
+        if name == "__complete":
+            return int(import_module("dp_leakage.commands.completion").complete(rest))
         if name not in COMMANDS:
             raise UserError(f"no command is called {name!r}; {close(name, COMMANDS)}`dp-leakage --help` shows all")
         command = COMMANDS[name]
+        if name != "watch":  # whose further words are a script's
+            _check_filled(rest)
         if {"-h", "--help"} & {*rest} or not command.passes_on:
             check_words(name, rest)
         module, _, function = command.runs.partition(":")
@@ -122,16 +143,20 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _check_filled(words: Sequence[str]) -> None:
+    """Refuse values that are empty: a variable of the shell that is not set would be as if nothing were said."""
+    for option, word in zip(["", *words], words, strict=False):
+        name, equals, value = word.partition("=") if word.startswith("--") else ("", "=", word)
+        if equals and not value.strip():
+            raise UserError(f"{name or option or 'the first word'} is empty; give it a value, or leave it out")
+
+
 def parser_of(name: str) -> Parser:
     """Return the parser of a command, with an example below its help."""
     command = COMMANDS[name]
-    options = import_module(f"dp_leakage.options.{command.options}")
-    parser: Parser = options.verifying() if name == "verify" else options.parser()
-    if name == "demo":
-        parser.prog, parser.usage = "dp-leakage demo", "dp-leakage demo [options]"
-    if name in ("sigma", "epsilon", "risk"):
-        parser = options.parser_of(name)
-    parser.epilog = f"example: dp-leakage {name} {command.example}".rstrip()
+    module, _, function = command.options.partition(":")
+    parser: Parser = getattr(import_module(f"dp_leakage.options.{module}"), function or "parser")()
+    parser.examples([f"dp-leakage {name} {example}".rstrip() for example in command.example.split("\n")])
     return parser
 
 

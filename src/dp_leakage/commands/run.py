@@ -1,65 +1,153 @@
 """``dp-leakage run`` and ``dp-leakage demo``: Snakemake on the package's own workflow, in the working folder."""
 
+import argparse
+import json
 import os
+import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 from dp_leakage.commands.studies import figures_of, studies_here
 from dp_leakage.common.errors import UserError, close, nearest
-from dp_leakage.common.places import SNAKEFILE
-from dp_leakage.options.run import parser
+from dp_leakage.common.places import SNAKEFILE, profile_folder
+from dp_leakage.options import run as options_of
 
 DEMO = "quickstart"
 PARTS = ("audit", "release", "report", "verify")  # of a study's targets, beside its figures
+LISTED = {"only": "only_datasets", "plugins": "plugins", "study_file": "study_files"}  # options → keys of config.yaml
+# Options of Snakemake's plugins begin with the kind or the name of the plugin.
+OF_PLUGINS = (
+    "--slurm",
+    "--storage",
+    "--logger",
+    "--report",
+    "--scheduler",
+    "--aws",
+    "--kubernetes",
+    "--drmaa",
+    "--lsf",
+)
 
 
 def main(words: Sequence[str]) -> int:
     """Replace this process by Snakemake. UserError if a study, a figure or a key is not known."""
-    os.execv(program := _snakemake(), [program, *command_line(words)])
+    first = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+    options, others = options_of.parser().parse_known_args(words[first:])
+    if not first:
+        raise UserError("name a study before the options: dp-leakage run quickstart; `dp-leakage list` shows all")
+    return _replaced(words[:first], options, others)
 
 
 def demo(words: Sequence[str]) -> int:
     """Run the study quickstart."""
-    return main([DEMO, *words])
+    options, others = options_of.demo().parse_known_args(words)
+    return _replaced([DEMO], options, others)
 
 
-def command_line(words: Sequence[str]) -> list[str]:
+def _replaced(studies: Sequence[str], options: argparse.Namespace, others: Sequence[str]) -> int:
+    check_passed_on(others)
+    if options.directory is not None:  # before studies are looked for: Snakemake's own option changes it later
+        if not Path(options.directory).is_dir():
+            raise UserError(f"--directory {options.directory} must be a folder; make it first")
+        os.chdir(options.directory)
+    command = command_line(studies, options, others)
+    os.execv(program := _snakemake(), [program, *command])
+
+
+def command_line(studies: Sequence[str], options: argparse.Namespace, others: Sequence[str]) -> list[str]:
     """Return what Snakemake is called with.
 
+    Args:
+        studies: STUDY, STUDY:FIGURE, or files of results.
+        options: of `dp_leakage.options.run`.
+        others: options and values that are Snakemake's.
+
     Raises:
-        UserError: no study is named, a study or figure is unknown, or a key of the config is given twice.
+        UserError: a study, figure or profile is unknown, or a key of the config is given twice.
     """
-    first = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
-    options, others = parser().parse_known_args(words[first:])
-    if not first:
-        raise UserError("name a study before the options: dp-leakage run quickstart; `dp-leakage list` shows all")
-    known = studies_here()
-    targets = [target_of(word, known) for word in words[:first]]
-    own = [f"{key}={value}" for key in ("scale", "device", "data_dir") if (value := getattr(options, key))]
-    config = [*own, *options.config]
-    keys = [pair.partition("=")[0] for pair in config]
-    if twice := next((key for key in keys if keys.count(key) > 1), None):
-        raise UserError(f"key {twice!r} is given twice on the command line; give it once")
+    known = studies_here(options.study_file or [])
+    targets = [target_of(word, known) for word in studies]
+    config = _config(options, {word.partition(":")[0] for word in studies})
     here = Path("Snakefile").resolve() == SNAKEFILE
     place = [] if here else ["--snakefile", str(SNAKEFILE)]
-    return [*targets, *place, *(["--config", *config] if config else []), *others]
+    profile = ["--workflow-profile", str(profile_folder(options.on))] if options.on else []
+    return [*targets, *place, *profile, *(["--config", *config] if config else []), *others]
+
+
+def _config(options: argparse.Namespace, studies: set[str]) -> list[str]:
+    """Return the pairs for Snakemake's ``--config``, of which only the last would count if there were several."""
+    pairs = [f"{key}={value}" for key in ("scale", "device", "data_dir") if (value := getattr(options, key))]
+    pairs += [f"{key}={json.dumps(value)}" for name, key in LISTED.items() if (value := getattr(options, name))]
+    if options.set:
+        if len(studies) != 1:
+            raise UserError("--set changes one study; run one at a time, or write overrides into config.yaml")
+        pairs.append(f"overrides={json.dumps({studies.pop(): _changes(options.set)})}")
+    pairs += options.config
+    keys = [pair.partition("=")[0] for pair in pairs]
+    if twice := next((key for key in keys if keys.count(key) > 1), None):
+        raise UserError(f"key {twice!r} is given twice on the command line; give it once")
+    return pairs
+
+
+def _changes(settings: Iterable[str]) -> dict[str, object]:
+    """Return what ``--set KEY=VALUE`` says, as keys within keys."""
+    from dp_leakage.common.config import merged
+    from dp_leakage.common.yaml_files import parse
+
+    changes: dict[str, object] = {}
+    for setting in settings:
+        key, _, text = setting.partition("=")
+        if not all(key.split(".")) or not text:
+            raise UserError(f"--set {setting!r} must be KEY=VALUE, such as --set repeats=5 or --set epsilon=[1,10]")
+        value = parse(text, f"--set {key}")
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        changes = merged(changes, value)
+    return changes
 
 
 def target_of(word: str, known: dict[str, Path]) -> str:
     """Return Snakemake's name for STUDY, STUDY:FIGURE or a file of results. UserError if there is none."""
-    study, _, part = word.partition(":")
+    study, colon, part = word.partition(":")
     if "/" in word:
         return word
     if study not in known:
         raise UserError(f"no study is called {study!r}; {close(study, known)}`dp-leakage list` shows all")
-    if not part:
+    if not colon:
         return study
     if part not in (parts := [*figures_of(known[study]), *PARTS]):
         raise UserError(f"study {study} has no figure {part!r}; {nearest(part, parts)}")
     return f"{study}_{part}"
+
+
+def check_passed_on(words: Iterable[str]) -> None:
+    """Refuse an option that is nearly one of ours or of Snakemake's, and a profile that does not exist.
+
+    Snakemake runs without any profile where it finds none of that name. What is near no option may be a plugin's.
+    """
+    words = [*words, ""]
+    known = {*snakemake_options(), *options_of.parser()._option_string_actions}
+    for word, value in pairwise(words):
+        name, equals, joined = word.partition("=")
+        if name == "--workflow-profile":
+            profile_folder(joined if equals else value)
+        if not name.startswith("--") or name in ("--", *known) or name.startswith(OF_PLUGINS):
+            continue
+        if hint := close(name, known, 0.85):
+            raise UserError(f"unknown option {name}; {hint}`dp-leakage run --help` and `snakemake --help` show all")
+
+
+def snakemake_options() -> list[str]:
+    """Return the names of Snakemake's options, from its text: importing its parser takes most of a second."""
+    found = find_spec("snakemake")
+    file = Path(found.origin).with_name("cli.py") if found and found.origin else None
+    text = file.read_text(encoding="utf-8") if file and file.exists() else ""
+    return re.findall(r'"(--[a-z][a-z0-9-]+)"', text)
 
 
 def _snakemake() -> str:

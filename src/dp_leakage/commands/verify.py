@@ -12,7 +12,6 @@ def main(words: Sequence[str]) -> int:
     name, *others = words or [""]
     if name and not name.startswith("-") and "/" not in name and not Path(name).is_dir():
         return run([f"{name}:verify", *others])
-    folder = verifying().parse_args(words).folder
-    from dp_leakage.release.__main__ import main as released
+    from dp_leakage.release.command import check
 
-    return released(["verify", folder])
+    return check([verifying().parse_args(words).folder])

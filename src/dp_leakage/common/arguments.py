@@ -4,11 +4,12 @@ import argparse
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from textwrap import fill
 from typing import Any, NoReturn, TypeVar
 
-from dp_leakage.common.errors import close, plain
+from dp_leakage.common.errors import close, nearest, plain
 
 T = TypeVar("T")
 
@@ -53,6 +54,12 @@ class Parser(argparse.ArgumentParser):
             with suppress(OSError):  # a job's, which is a pipe where its parent had a file
                 sys.stdout.reconfigure(errors="backslashreplace")
 
+    def examples(self, lines: Sequence[str]) -> None:
+        """Show command lines below the help, as they are."""
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        self.description = fill(" ".join((self.description or "").split()), 100)
+        self.epilog = "\n".join(["examples:" if len(lines) > 1 else "example:", *(f"  {line}" for line in lines)])
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does. The first option that is unknown is named, with one that it may be meant for."""
         words = list(sys.argv[1:] if args is None else args)
@@ -67,6 +74,11 @@ class Parser(argparse.ArgumentParser):
         """The names of its options, and of its commands'."""
         below = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
         return {*self._option_string_actions}.union(*(one._known() for each in below for one in each.choices.values()))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is no choice, with the one that it may be meant for."""
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, f"{value!r} is not valid; {nearest(value, action.choices)}")
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with status 2."""

@@ -58,7 +58,16 @@ def nearest(name: object, valid: Iterable[object]) -> str:
     return f"{hint}{'Valid' if hint else 'valid'}: {', '.join(names) or 'none'}"
 
 
-def close(name: object, valid: Iterable[str]) -> str:
-    """``did you mean …?`` if a valid name is close, else nothing."""
-    found = get_close_matches(str(name), list(valid), n=1)
+def close(name: object, valid: Iterable[str], cutoff: float = 0.6) -> str:
+    """``did you mean …?`` if a valid name is close, else nothing.
+
+    Args:
+        name: what was written.
+        valid: what may be meant.
+        cutoff: how alike they must be, from 0 to 1. At 0.85 they differ by a letter or two.
+
+    >>> close("--scal", ["--scale"], 0.85), close("--slurm-account", ["--scale"], 0.85)
+    ("did you mean '--scale'? ", '')
+    """
+    found = get_close_matches(str(name), list(valid), n=1, cutoff=cutoff)
     return f"did you mean '{found[0]}'? " if found else ""

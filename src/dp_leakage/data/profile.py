@@ -19,8 +19,8 @@ SHOWN = 5  # names in a sentence
 TRAINED_HERE = (
     "Splits, attacks and ε are those of single records here, and promise less to a person with several. Records of one "
     "person may lie on both sides of the split, so leakage looks smaller than it is for a person. Say whose each "
-    "record is by the source's person (PERSON={person}), which takes models of engine ensemble, or keep one record per "
-    "person."
+    "record is by the source's person (--person {person}), which takes models of engine ensemble, or keep one record "
+    "per person."
 )
 EXISTING = (
     "Intervals take records as independent, so people with several records make them too narrow. If one record of a "
@@ -172,12 +172,12 @@ def _columns_that_are_no_features(raw: Raw) -> list[str]:
     return [
         *(
             f"Column {name!r} gives the label away: records with the same value have the same class. If it was derived "
-            f"from the label, leave it out (DROP={_typed(name)}); models have little else to learn while it is there."
+            f"from the label, leave it out (--drop {_typed(name)}); models have little else to learn while it is there."
             for name in telling
         ),
         *(
             f"Column {name!r} has a different whole number in nearly every record. If it numbers or names the records, "
-            f"leave it out (DROP={_typed(name)}), or name the records by it in the report (KEY={name}); models "
+            f"leave it out (--drop {_typed(name)}), or name the records by it in the report (--key {name}); models "
             "memorize it."
             for name in numbering
         ),
@@ -203,7 +203,7 @@ def _numbers_records(values: np.ndarray) -> bool:
 
 
 def _typed(name: str) -> str:
-    """A column's name as a shell and DROP take it."""
+    """A column's name as a shell and --drop take it."""
     return shlex.quote(f'"{name}"' if "," in name else name)
 
 

@@ -374,11 +374,12 @@ class Observer:
                 return
             self._enters(optimizer)
         totals = [p.summed_grad for p in optimizer.params]
-        if training.is_checked and training.reference is not None and not training.is_ghost:
-            self._compares(training, totals)
         divisor = 1.0
         if optimizer.loss_reduction == "mean":
             divisor = float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
+        if training.is_checked and training.reference is not None and not training.is_ghost:
+            # Without noise, what is divided is the sum itself.
+            self._compares(training, totals if training.is_first_rank else [total * divisor for total in totals])
         std = float(optimizer.noise_multiplier) * training.bound
         if training.is_first_rank:
             applied = [p.grad * divisor for p in optimizer.params]

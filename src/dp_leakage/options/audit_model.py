@@ -10,7 +10,7 @@ WHAT = "Write a study that attacks a model that you have trained to studies/NAME
 def parser() -> Parser:
     """Return the parser of its command line."""
     options = Parser(prog="dp-leakage attack", description=WHAT)
-    options.add_argument("--name", required=True, help="name of the study: lowercase letters, digits and _")
+    options.add_argument("name", help="name of the study: lowercase letters, digits and _")
     options.add_argument("--outputs", default="", help="the model's outputs: .csv, .tsv, .parquet or .npz")
     options.add_argument("--references", default="", help="outputs of reference models, for the same records")
     options.add_argument("--shadows", default="", help="outputs of shadow models, trained on some of the non-members")

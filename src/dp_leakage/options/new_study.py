@@ -10,7 +10,7 @@ WHAT = "Write a study of your own data to studies/NAME.yaml."
 def parser() -> Parser:
     """Return the parser of its command line."""
     options = Parser(prog="dp-leakage new", description=WHAT)
-    options.add_argument("--name", required=True, help="name of the study: lowercase letters, digits and _")
+    options.add_argument("name", help="name of the study: lowercase letters, digits and _")
     options.add_argument("--data", required=True, help=".csv, .tsv, .parquet, .npz, a folder of images or a zip of one")
     options.add_argument("--label", default="", help="column of a table that holds the class")
     options.add_argument("--sensitive", default="", help="columns that attribute inference guesses: a,b")

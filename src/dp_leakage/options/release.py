@@ -8,7 +8,7 @@ WHAT = "Train once on all records, and write the folder of a model that you can 
 def parser() -> Parser:
     """Return the parser of what makes a release."""
     options = Parser(prog="dp-leakage release", description=WHAT)
-    options.add_argument("study", help="a study of workflow/studies or studies")
+    options.add_argument("study", help="a study that `dp-leakage list` shows")
     options.add_argument(
         "cell", nargs="?", default="", help="model/defense, or dataset/model/defense; if not given, the study's own"
     )
@@ -16,10 +16,10 @@ def parser() -> Parser:
     options.add_argument("--keep", action="store_true", help="verify the folder, if it is there")
     # Their values are those of the study's keys, and checked as these are.
     options.add_argument(
-        "--models", help="train so many twins with a canary, to audit the training: release.audit.models"
+        "--models", help="audit the training first, by this many twins with a canary (release.audit.models)"
     )
-    options.add_argument("--canary", help="of the twins: release.audit.canary")
-    options.add_argument("--scale", help="of the study, if not config.yaml's")
+    options.add_argument("--canary", help="canary of the twins (release.audit.canary)")
+    options.add_argument("--scale", help="paper, small or smoke (default: config.yaml's)")
     return options
 
 
@@ -28,5 +28,7 @@ def verifying() -> Parser:
     options = Parser(
         prog="dp-leakage verify", description="Check the hashes, and compute again what the statement proves."
     )
-    options.add_argument("folder", help="of a release")
+    options.add_argument(
+        "folder", metavar="FOLDER|STUDY", help="a release's folder, or a study: then every file of its results"
+    )
     return options

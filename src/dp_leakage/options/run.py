@@ -2,17 +2,46 @@
 
 from dp_leakage.common.arguments import Parser
 
-WHAT = """Run a study with Snakemake. What is finished stays; what a changed setting, input or line of code reaches is
-made again. STUDY:FIGURE runs what that figure shows. All other options are Snakemake's."""
+RUN = """Run a study with Snakemake. What is finished stays; what a changed setting, input or line of code reaches is
+made again. STUDY:FIGURE runs only what that figure shows, STUDY:verify compares every file with its checksum. All other
+options are Snakemake's, such as -n, which lists what would run."""
+DEMO = """Run the study quickstart on bundled digits, to results/quickstart/report.html. All other options are
+Snakemake's."""
 
 
-def parser(prog: str = "dp-leakage run") -> Parser:
-    """Return the parser of its command line, without the studies, which stand before the options."""
-    options = Parser(prog=prog, usage=f"{prog} STUDY[:FIGURE] … [options]", description=WHAT)
-    options.add_argument("--scale", help="paper, small or smoke: of the study, if not config.yaml's")
-    options.add_argument("--device", help="auto, cpu or cuda: where models train")
-    options.add_argument("--data-dir", help="where data sets are, or are downloaded to")
+def parser() -> Parser:
+    """Return the parser of ``run``, without the studies, which stand before the options."""
+    return _with_options(
+        Parser(prog="dp-leakage run", usage="dp-leakage run STUDY[:FIGURE] … [options]", description=RUN)
+    )
+
+
+def demo() -> Parser:
+    """Return the parser of ``demo``."""
+    return _with_options(Parser(prog="dp-leakage demo", usage="dp-leakage demo [options]", description=DEMO))
+
+
+def _with_options(options: Parser) -> Parser:
     options.add_argument(
-        "--config", nargs="*", action="extend", default=[], help="further keys of config.yaml: KEY=VALUE"
+        "--scale", choices=("paper", "small", "smoke"), help="size of the study (default: config.yaml's)"
+    )
+    options.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where models train")
+    options.add_argument(
+        "--data-dir", metavar="FOLDER", help="where data sets are, or are downloaded to (default: data)"
+    )
+    options.add_argument("--only", metavar="DATASET", action="append", help="only this data set; may be repeated")
+    options.add_argument(
+        "--plugins", metavar="FOLDER", action="append", help="your own attacks, figures, …; may be repeated"
+    )
+    options.add_argument("--study-file", metavar="FILE", action="append", help="a study elsewhere than in studies")
+    options.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", help="change the study: epsilon=[1,10], training.epochs=5"
+    )
+    options.add_argument(
+        "--on", metavar="PROFILE", help="slurm, storage, or a folder with a config.yaml of Snakemake's"
+    )
+    options.add_argument("--directory", "-d", metavar="FOLDER", help="work there instead of in this folder")
+    options.add_argument(
+        "--config", metavar="KEY=VALUE", nargs="*", action="extend", default=[], help="keys of config.yaml"
     )
     return options

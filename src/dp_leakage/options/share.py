@@ -11,7 +11,7 @@ def parser() -> Parser:
     """Return the parser of its command line."""
     options = Parser(prog="dp-leakage share", description=WHAT)
     options.add_argument("study", type=results_of, help="a study's name, or its folder, such as results/quickstart")
-    options.add_argument("to", type=Path, help="the copy: a folder that does not exist yet")
+    options.add_argument("--to", type=Path, required=True, help="the copy: a folder that does not exist yet")
     options.add_argument(
         "--undefended",
         action="store_true",

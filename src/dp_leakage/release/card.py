@@ -39,7 +39,7 @@ def card(statement: Json) -> str:
         "## What ε does not cover",
         "\n".join(f"- {_plain(sentence)}" for sentence in statement["outside"]),
         "## How to check it",
-        "`python -m dp_leakage.release verify FOLDER` compares every file with its SHA-256 and computes ε again by "
+        "`dp-leakage verify FOLDER` compares every file with its SHA-256 and computes ε again by "
         "dp-accounting. It needs no data.",
     ]
     return "\n\n".join(parts) + "\n"

@@ -45,7 +45,7 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
     try:
         frame = read_metrics([path], [identity(measure_settings(study, cell))])
     except UserError as error:
-        words = f"run `snakemake {study.target}` first, or delete it: the release then says nothing of attacks"
+        words = f"run `dp-leakage run {study.target}` first, or delete it: the release then says nothing of attacks"
         raise UserError(f"{str(error).removesuffix(REBUILD)}{words}") from None
     frame = frame[frame["repeat"] == ALL]
     told: Json = {
@@ -75,7 +75,7 @@ def advice_of(study: Study, cell: Cell) -> list[str]:
         content = json.loads(path.read_text(encoding="utf-8"))
         return verdict_on(content, (cell.dataset, cell.model, cell.defense))
     except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{path} cannot be read; run `snakemake {study.target}` again, which writes it") from None
+        raise UserError(f"{path} cannot be read; run `dp-leakage run {study.target}` again, which writes it") from None
 
 
 def _audits(frame: pd.DataFrame, delta: float, coins: int) -> list[Json]:

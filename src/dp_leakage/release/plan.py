@@ -215,7 +215,7 @@ def _settings(study: Study, cell: Cell) -> Json:
     path = next(iter(tuned_for(study, cell)), None)
     if path is not None and not path.exists():
         raise UserError(
-            f"{path} is missing: it says which learning rate suits the cell; run `snakemake {study.target}`"
+            f"{path} is missing: it says which learning rate suits the cell; run `dp-leakage run {study.target}`"
         )
     return tuned_settings(train_settings(study, cell), path)[0]
 
@@ -255,7 +255,7 @@ def _learned(study: Study, dataset: str, projection: Json, raw: Raw) -> Learned 
         return None
     (path,) = learned_for(study, dataset)
     if not path.exists():
-        raise UserError(f"{path} is missing: it computes the features; run `snakemake {study.target}`")
+        raise UserError(f"{path} is missing: it computes the features; run `dp-leakage run {study.target}`")
     layers = projection["learned_on"].get("layers", HIDDEN)
     learned = read_features(path, features_of(study, dataset)["features"], layers, raw.x)
     if learned.copies:  # no noise hides them, nor would their number in the statement

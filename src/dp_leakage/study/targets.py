@@ -7,6 +7,7 @@ from typing import Any
 
 from dp_leakage.common.errors import UserError, close, nearest
 from dp_leakage.common.paths import is_there
+from dp_leakage.common.places import profile_folder
 from dp_leakage.study import Study, paths
 from dp_leakage.study.cells import attacks_in, auxiliary_defense
 from dp_leakage.study.protocol import auxiliary_spec
@@ -31,6 +32,12 @@ def asked(command: list[str], otherwise: Sequence[str] = (DEFAULT,)) -> list[str
     jobs = [_place_of(job.rulename, job.wildcards_dict) for job in known.target_jobs or ()]
     last = command[command.index("--") + 1 :] if "--" in command else []
     return [*known.targets, *last, *jobs] or ([] if _lists(known) else [*otherwise])
+
+
+def check_profile(command: list[str]) -> None:
+    """Refuse a workflow profile that does not exist: Snakemake says nothing then, and runs without any."""
+    if _is_snakemake(command) and (name := _parsed(tuple(command[1:])).workflow_profile):
+        profile_folder(name)
 
 
 @cache
@@ -118,7 +125,7 @@ def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Ma
                 cell = dict(zip(("dataset", "model", "defense"), parts[2:5], strict=True))
                 _refusing(target, lambda: check_names(study, **cell, attack=_attack(parts)))
             raise UserError(
-                f"target {target!r} is not a file that the workflow makes; `snakemake -n STUDY` lists those"
+                f"target {target!r} is not a file that the workflow makes; `dp-leakage run STUDY -n` lists those"
             )
         raise UserError(f"target {target!r} does not exist; {_near(target, known)}")
     wildcards = dict(producer.get_wildcards(target))

@@ -1,14 +1,8 @@
-"""Makes or checks a release.
-
-    python -m dp_leakage.release make STUDY CELL [--to FOLDER]
-    python -m dp_leakage.release verify FOLDER
-
-CELL is model/defense, such as mlp/gaussian-rdp-eps=10.
-"""
+"""``dp-leakage release`` and ``dp-leakage verify FOLDER``: makes or checks a release."""
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dp_leakage.common.errors import UserError
@@ -20,17 +14,19 @@ from dp_leakage.release.folder import alone, check_new, released_before
 from dp_leakage.release.verify import verify
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
+def make(arguments: Sequence[str] | None = None) -> int:
+    """Make a release; return the exit status, 1 if it is refused."""
+    return _told(_make, parser().parse_args(arguments))
+
+
+def check(arguments: Sequence[str] | None = None) -> int:
+    """Check a release; return the exit status, 1 if it does not hold what it says."""
+    return _told(_verify, verifying().parse_args(arguments))
+
+
+def _told(run: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> int:
     try:
-        if words[:1] == ["make"]:
-            _make(parser().parse_args(words[1:]))
-        elif words[:1] == ["verify"]:
-            _verify(verifying().parse_args(words[1:]))
-        else:
-            print(f"usage: {__doc__}")
-            return 0 if words[:1] in (["-h"], ["--help"]) else 2
+        run(options)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -90,12 +86,8 @@ def _make(options: argparse.Namespace) -> None:
     )
     statement = release(plan, folder, interval, measured, _show)
     print(f"Released with {spent_in_words(statement)}: {folder}")
-    print(f"Check it anywhere, without the data: python -m dp_leakage.release verify {folder}")
+    print(f"Check it anywhere, without the data: dp-leakage verify {folder}")
 
 
 def _show(done: int, of: int, what: str = "epoch") -> None:
     show(f"\r{what} {done} of {of}" + ("\n" if done == of else ""))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

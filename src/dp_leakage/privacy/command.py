@@ -1,14 +1,15 @@
-"""Finds the noise for an ε or a risk, and the ε or the risk of a noise: ``python -m dp_leakage.privacy``.
+"""``dp-leakage sigma``, ``epsilon``, ``risk`` and ``select``: noise for an ε or a risk, and what a noise promises.
 
 Each line of the table is one accountant under one way of drawing batches, which the accountant assumes.
 """
 
 import argparse
 import secrets
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
+from typing import NamedTuple
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.rounding import rounded_down, rounded_up
@@ -26,6 +27,8 @@ from dp_leakage.privacy.target import KEYS, NEEDED, Target
 from dp_leakage.privacy.training import Training
 
 NONE = "-"
+SAMPLER = "poisson"  # of whoever names none, as in Opacus
+PROOFS = ("exact", "bound", "as printed")  # statements of a valid ε
 HEADS = {"risk": ("noise", "advantage", "TPR at 1 %", "at 0.1 %", "μ by advantage", "μ, whole curve", "regret")}
 STEPS = {
     "gaussian": {
@@ -48,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _select(options)
         target = _target(options)
         by_risk = target is not None or options.answer == "risk"
-        rows = list(_risks(options, target) if by_risk else _rows(options))
+        if not (options.sampler or options.accountant or options.all):
+            options.sampler = SAMPLER
+        rows = list(_risks(options, target)) if by_risk else _selected(list(_answers(options)), options)
         if not rows:
             pairs = {
                 f"{sampler} with {relation}"
@@ -56,10 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for sampler, relations in rules.relations.items()
                 for relation in relations
             }
-            raise UserError(
-                f"no accountant supports --sampler {options.sampler} with --neighbors {options.neighbors} and this "
-                f"noise; valid are {', '.join(sorted(pairs))}"
-            )
+            named = ("accountant", "sampler", "neighbors")
+            words = " ".join(f"--{key} {value}" for key in named if (value := getattr(options, key)))
+            raise UserError(f"no accountant supports {words} and this noise; valid are {', '.join(sorted(pairs))}")
         if all(row[1] == NONE for row in rows):
             raise UserError(rows[0][-1])
     except UserError as error:
@@ -82,9 +86,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
+class Answer(NamedTuple):
+    """What one accountant says.
+
+    Attributes:
+        weight: smaller proves more: the ε, the σ, or minus the κ; infinite without a proof.
+        directional: whether the noise is.
+        row: the texts of its line.
+    """
+
+    weight: float
+    directional: bool
+    row: tuple[str, ...]
+
+
+def _selected(answers: list[Answer], options: argparse.Namespace) -> list[tuple[str, ...]]:
+    """Return the line that proves most, of each kind of noise; with ``--all`` or without a proof all lines."""
+    proven = [answer for answer in answers if answer.weight < inf]
+    if options.all or not proven:
+        return [answer.row for answer in answers]
+    kinds = sorted({answer.directional for answer in proven})
+    return [
+        min((each for each in proven if each.directional == kind), key=lambda each: each.weight).row for kind in kinds
+    ]
+
+
+def _answers(options: argparse.Namespace) -> Iterator[Answer]:
     directional = options.kappa is not None
     for name, rules in ACCOUNTANTS.items():
+        if options.accountant not in (None, name):
+            continue
         if options.epsilon is None and (rules.noise == "vmf") != directional:
             continue
         if rules.noise == "vmf" and not options.blocks and not directional:
@@ -92,10 +123,10 @@ def _rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
         for sampler, relations in rules.relations.items():
             neighbors = options.neighbors or relations[0]
             if options.sampler in (None, sampler) and neighbors in relations:
-                yield _row(name, options, sampler, neighbors)
+                yield _answer(name, options, sampler, neighbors)
 
 
-def _row(name: str, options: argparse.Namespace, sampler: str, neighbors: str) -> tuple[str, ...]:
+def _answer(name: str, options: argparse.Namespace, sampler: str, neighbors: str) -> Answer:
     show(f"{CLEAR}{name} under {sampler} …")
     directional = ACCOUNTANTS[name].noise == "vmf"
     block: Block = "sum" if directional and options.summed else "whole"
@@ -108,12 +139,15 @@ def _row(name: str, options: argparse.Namespace, sampler: str, neighbors: str) -
         else:
             answer = noise = noise_for_budget(case, options.epsilon)
     except UserError as error:
-        return name, NONE, sampler, neighbors, str(error)
+        return Answer(inf, directional, (name, NONE, sampler, neighbors, str(error)))
     if options.epsilon is None:
         shown = rounded_up(answer, 6)
     else:
         shown = f"κ = {_enough('κ', answer)}" if directional else _enough("σ", answer)
-    return name, shown, sampler, neighbors, _statement(case, noise)
+    statement = _statement(case, noise)
+    weight = -answer if directional and options.epsilon is not None else answer
+    row = (name, shown, sampler, neighbors, statement)
+    return Answer(weight if statement in PROOFS else inf, directional, row)
 
 
 def _training(options: argparse.Namespace, mechanism: Mechanism) -> Training:
@@ -158,6 +192,8 @@ def _target(options: argparse.Namespace) -> Target | None:
 
 def _risks(options: argparse.Namespace, target: Target | None) -> Iterator[tuple[str, ...]]:
     """What noise proves, or the noise for a target: a line for each sampler and, without a target, each relation."""
+    if options.accountant:
+        raise UserError("--accountant belongs to ε; a risk is computed from the whole trade-off curve, leave it out")
     directional = bool(options.blocks)
     if options.kappa is not None and not directional:
         raise UserError("--kappa needs --blocks, the dimensions of a unit's vectors, such as 61706 or 120x401,10x85.")
@@ -213,9 +249,3 @@ def _statement(case: Case, noise: float) -> str:
         return "as printed: one step and one unit vector only"
     valid, why = printed_validity(case, noise)
     return "as printed" if valid else f"as printed, not a bound here: {why}"
-
-
-if __name__ == "__main__":
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it without a traceback
-    sys.exit(main())
