@@ -385,7 +385,7 @@ def drawn(kind, name, query, settings):
 LONG = re.compile(r"([Vv]alid(?::| is)) (?:\w+, ){3,}\w+")  # a list of names, which grows with each new attack or key
 PARETO = {"kind": "pareto"}
 NAMES = {
-    "study called as a wildcard": [{"study": "attack"}],
+    "study called as a wildcard": [{"study": "train_target"}],
     "target of another study": [{"study": "a", "figures": {"b": PARETO}}, {"study": "a_b"}],
     "figure called as a target": [{"study": "a", "figures": {"report": PARETO}}],
     "two studies of one name": [{}, {}],

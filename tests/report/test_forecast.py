@@ -3,6 +3,7 @@
 `python tests/report/test_forecast.py 400` prints how often what was forecast came true.
 """
 
+import re
 import sys
 from dataclasses import replace
 
@@ -129,7 +130,10 @@ def test_nothing_is_forecast_from_fewer_repeats_than_say_how_they_vary():
 def would_decide(answer: Answer, **changes: object) -> str:
     """What the page says below an open answer."""
     claims = claims_of([replace(answer, **changes)], {}, study="mine")
-    return next(claim.words for claim in claims if claim.kind == "caveat")
+    (claim,) = [claim for claim in claims if claim.kind == "caveat"]
+    shown = " ".join(number.shown for number in claim.numbers)
+    assert set(re.findall(r"\d[\d,]*", claim.words)) <= set(re.findall(r"\d[\d,]*", shown))
+    return claim.words
 
 
 def test_the_page_says_what_would_decide_an_open_answer():

@@ -202,6 +202,18 @@ class ListMemory(Net):
         return h
 
 
+class LastSum(Net):
+    """The same after each pass of one batch, but not of two."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = 0.0
+
+    def between(self, h, x):
+        self.last = x.detach().sum().item()
+        return h
+
+
 CALLS = []
 
 
@@ -286,6 +298,7 @@ def test_a_module_whose_records_stay_apart_passes(module):
         (ByCountAndDraws, "depends on how many others"),
         (Memory, "it must keep nothing of earlier batches"),
         (ListMemory, "each forward pass changes its attribute 'seen'"),
+        (LastSum, "each forward pass changes its attribute 'last'"),
         (OnlyFromTheFifthStep, "depends on the other records|a second pass of the same batch gives other numbers"),
         (OnlyIfLargest, "depends on the other records"),
         (OtherDraws, "random numbers from PyTorch's stream only"),

@@ -234,9 +234,10 @@ def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units
     if found.probability >= WANTED:
         probability = tell("decides", found.probability, f"{100 * found.probability:.0f}")
         command = f": snakemake {study} --config 'overrides={{{study}: {{repeats: {repeats}}}}}'" if study else ""
+        error = tell("test_error", ALPHA, f"{100 * ALPHA:g}")
         return (
             f"{repeats} repeats would decide with a probability of about {probability} %{command}. A second look may "
-            "err in another 5 %."
+            f"err in another {error} %."
         )
     times = answer.times_records
     if is_within(one, answer.acceptable) and times is not None and times > 1:

@@ -143,11 +143,7 @@ def _check_batch(
     names = ["its output", *(f"the gradient of parameter '{name}'" for name in layer.parameter_shapes())]
     kept = _state(layer.workplace)
     again = _passed(layer, model, x)
-    if (changed := _changed(kept, _state(layer.workplace))) is not None:
-        raise UserError(
-            f"{where}: each forward pass changes its attribute '{changed}', which can carry records on; it must keep "
-            "nothing of earlier batches"
-        )
+    _check_kept(layer, kept, where)
     if not all(map(_same, first, again)):
         raise UserError(
             f"{where}: a second pass of the same batch gives other numbers; it must keep nothing of earlier "
@@ -168,6 +164,7 @@ def _check_batch(
                         f"{where}: {name} for one record depends on the other records of its batch; normalize "
                         "each record by itself, as nn.GroupNorm and nn.LayerNorm do"
                     )
+    _check_kept(layer, kept, where)
     parameters = dict(layer.workplace.named_parameters())
     for name, value in tensors_of(layer.workplace):
         if not _same(before[f"0.{name}"][0], value.detach()):
@@ -176,6 +173,15 @@ def _check_batch(
                 f"{where}: its forward pass changes the {what} '{name}', which no noise protects; remove that, for "
                 "example by track_running_stats=False"
             )
+
+
+def _check_kept(layer: TorchModule, before: dict[str, Any], where: str) -> None:
+    """Refuses a module in which passes, of the same batch or of others, changed what it keeps in Python."""
+    if (changed := _changed(before, _state(layer.workplace))) is not None:
+        raise UserError(
+            f"{where}: each forward pass changes its attribute '{changed}', which can carry records on; it must keep "
+            "nothing of earlier batches"
+        )
 
 
 def _state(module: nn.Module) -> dict[str, Any]:
