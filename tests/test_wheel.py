@@ -38,7 +38,7 @@ found = {}
 for study in load_studies(read_yaml(REPOSITORY / "config.yaml"), study_files(STUDIES), schemas).values():
     for dataset in study.spec["datasets"]:
         found[f"{study.name} {dataset}"] = prepare_settings(study, dataset)
-    for cell in study.cells:
+    for cell in study.cells.values():
         found[f"{study.name} {cell.key}"] = train_settings(study, cell)
     for figure in study.spec["figures"]:
         found[f"{study.name} {figure}"] = figure_settings(study, figure)

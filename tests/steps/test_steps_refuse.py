@@ -1,5 +1,6 @@
 """Every file that a step reads, damaged in every way: refused by name, with nothing written. Without Snakemake."""
 
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -354,6 +355,18 @@ def test_what_is_current_is_kept_and_what_is_not_is_made_again(judged, damaged):
             file: inode for file, (inode, _) in before.items() if file != path
         }
     judge.main(settings, device="cpu")
+
+
+@pytest.mark.parametrize("damaged", [f"{TARGET}/target.safetensors", f"{ROOT}/digits/mlp/none/training.parquet"])
+def test_a_job_that_keeps_all_of_its_files_refuses_a_damaged_or_foreign_input(judged, damaged):
+    settings, _ = judged
+    path = Path(damaged)
+    whole = path.read_bytes()
+    for damage in DAMAGES.values():
+        damage(path)
+        with pytest.raises(UserError, match=re.escape(damaged)):
+            judge.main(settings, device="cpu")
+        path.write_bytes(whole)
 
 
 def test_a_step_that_fails_leaves_what_the_others_make_and_is_named(judged, monkeypatch):

@@ -118,7 +118,7 @@ def test_a_file_of_other_code_is_refused_where_snakemakes_records_are_lost(workf
     (workflow.results / "digits" / "mlp" / "none" / "metrics.parquet").unlink()
     (workflow.results / "report.html").unlink()
     text = workflow.snakemake("quickstart", "--cores", "2", check=False)
-    assert "none/signals.npz was made by other settings or other code" in text
+    assert "none/target.safetensors was made by other settings or other code" in text
 
 
 def test_a_bad_config_stops_before_anything_with_one_sentence_and_loses_nothing(workflow):

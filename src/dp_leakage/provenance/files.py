@@ -170,6 +170,18 @@ def is_current(path: Path, identity: str) -> bool:
     return True
 
 
+def check_made(path: Path, known: str) -> None:
+    """Refuses a file that is damaged, or whose identity does not stand in a text.
+
+    Raises:
+        UserError: names the file.
+    """
+    read = {".parquet": read_table, ".npz": read_arrays, ".safetensors": read_tensors}[path.suffix]
+    _, made = read(path)
+    if str(made.get("identity")) not in known:
+        _check_identity(path, made, "one of the job's settings")
+
+
 def check_seal(path: Path) -> None:
     """Reads a file to its last byte.
 

@@ -5,6 +5,7 @@ leaves the files of the others; the job fails once these are made.
 """
 
 import inspect
+import json
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
-from dp_leakage.provenance.files import is_current
+from dp_leakage.provenance.files import check_made, is_current
 from dp_leakage.steps import Json, log, run
 
 
@@ -26,6 +27,7 @@ def main(settings: Json, **options: object) -> None:
     Raises:
         UserError: with the sentences of all steps that failed. Any other exception of a step is raised as it is.
     """
+    _check_inputs(settings["calls"])
     failed: list[Exception] = []
     missing: set[str] = set()
     for call in settings["calls"]:
@@ -46,6 +48,15 @@ def main(settings: Json, **options: object) -> None:
             raise one
     if failed:
         raise UserError("\n".join(map(str, failed)))
+
+
+def _check_inputs(calls: list[Json]) -> None:
+    """Refuses damaged and foreign files of other jobs, which a step whose own files are kept would not read."""
+    own = {path for call in calls for path in call["writes"].values()}
+    read = {path: None for call in calls for path in sorted(_files(call["reads"])) if path not in own}
+    known = json.dumps([call["settings"] for call in calls])
+    for path in read:
+        check_made(Path(path), known)
 
 
 def _run(call: Json, options: dict[str, object]) -> None:
