@@ -70,6 +70,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "results": ("results_table", "quick", {"model": "mlp"}, False),
     "results beside print": ("results_table", "paper", {"model": "softmax_regression"}, True),
     "baselines": ("baseline_table", "paper", {}, True),
+    "composition": ("composition", "quick", {}, False),
     "lambda search": ("lambda_search", "lambdas", {}, False),
     "training curve": ("training_curve", "histories", {}, False),
     "matrix": ("matrix", "quick", {"model": "mlp", "title": "All against all"}, False),
@@ -117,6 +118,7 @@ DERIVED = ("training curve", "roc", "paired", "accountants", "compared", "traini
 DERIVED += ("inversion by layer", "inversion by defense", "decoded pictures", "differences", "pictures")
 DERIVED += (
     "calibrated accuracy",
+    "composition",
     "inverted",
     "subclasses",
     "roc by coins",

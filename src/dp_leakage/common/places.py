@@ -12,6 +12,22 @@ SCHEMAS = REPOSITORY / "workflow" / "schemas"
 PROFILES = REPOSITORY / "profiles"
 
 
+def placeless(path: Path) -> Path:
+    """Return a file's path relative to the working folder or to the repository, if it lies there; see `located`.
+
+    What lies with the workflow is then called the same in a clone, in an installed wheel, and from every folder.
+    """
+    for folder in (Path.cwd(), REPOSITORY):
+        if path.resolve().is_relative_to(folder):
+            return path.resolve().relative_to(folder)
+    return path
+
+
+def located(path: Path) -> Path:
+    """Return where a file lies that `placeless` names: in the working folder, else in the repository."""
+    return path if path.exists() else REPOSITORY / path
+
+
 def profile_folder(name: str) -> Path:
     """Return where a workflow profile of this name or path lies: here, in ``profiles`` here, or in the package's.
 

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.places import located
 
 FOLDERS: list[Path] = []  # of the plugins, in the order of config.yaml
 FILES: dict[str, Path] = {}  # plugin → its file
@@ -44,7 +45,7 @@ def _imported(module: str) -> ModuleType:
     """The module with a dotted name, or the module of a file in a study's folder, which can import its neighbors."""
     if not module.endswith(".py"):
         return importlib.import_module(module)
-    file = Path(module).resolve()
+    file = located(Path(module)).resolve()
     if str(file.parent) not in sys.path:
         sys.path.append(str(file.parent))
     found = importlib.import_module(file.stem)
@@ -61,7 +62,7 @@ def guarded(module: str, thing: str = "") -> AbstractContextManager[None]:
         thing: which of the things that a plugin declares it runs for (`whose`).
     """
     if module.endswith(".py"):
-        return blamed(module, Path(module))
+        return blamed(module, located(Path(module)))
     return blamed(whose(module, thing), FILES[module]) if module in FILES else nullcontext()
 
 

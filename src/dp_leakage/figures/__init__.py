@@ -29,6 +29,7 @@ from dp_leakage.common.declarations import (
     things_of,
 )
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.places import placeless
 from dp_leakage.common.schemas import FLAG, TEXT, Schema, check, enum, table
 from dp_leakage.common.user_code import FILES, call
 
@@ -180,7 +181,7 @@ def enter(folder: Path) -> None:
         UserError: one is no kind of figure, or has a name that is taken.
     """
     for path in sorted(folder.glob("*.py")):
-        file = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        file = placeless(path)
         try:
             given = declared(path.read_text(encoding="utf-8"), WORD)
         except (ValueError, TypeError, SyntaxError, OSError, MemoryError, RecursionError):

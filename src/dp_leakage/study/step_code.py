@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from dp_leakage.common.config import Json
+from dp_leakage.common.places import located
 from dp_leakage.common.user_code import FILES, module_file
 from dp_leakage.engines import TRAINERS
 from dp_leakage.models.architectures import is_import_path
@@ -26,6 +27,7 @@ LAUNCHING = (
     "dp_leakage.jobs",
     "dp_leakage.jobs.handover",
     "dp_leakage.common.apart",
+    "dp_leakage.common.places",
     "dp_leakage.engines.asking",
     "dp_leakage.provenance.fingerprint",
 )  # decides in which process a step runs, or whether it does, not what it computes
@@ -47,7 +49,7 @@ def step_code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tupl
         exclude: modules whose edits leave the step's result as it is.
         own: further files of the user.
     """
-    files = {name: FILES.get(name, Path(name)) for name in modules if name in FILES or name.endswith(".py")}
+    files = {name: FILES.get(name, located(Path(name))) for name in modules if name in FILES or name.endswith(".py")}
     ours = [name for name in modules if name not in files]
     own = (*own, *files.values())
     return code_fingerprint(
