@@ -70,7 +70,6 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "results": ("results_table", "quick", {"model": "mlp"}, False),
     "results beside print": ("results_table", "paper", {"model": "softmax_regression"}, True),
     "baselines": ("baseline_table", "paper", {}, True),
-    "composition": ("composition", "quick", {}, False),
     "lambda search": ("lambda_search", "lambdas", {}, False),
     "training curve": ("training_curve", "histories", {}, False),
     "matrix": ("matrix", "quick", {"model": "mlp", "title": "All against all"}, False),
@@ -118,7 +117,6 @@ DERIVED = ("training curve", "roc", "paired", "accountants", "compared", "traini
 DERIVED += ("inversion by layer", "inversion by defense", "decoded pictures", "differences", "pictures")
 DERIVED += (
     "calibrated accuracy",
-    "composition",
     "inverted",
     "subclasses",
     "roc by coins",
@@ -150,7 +148,8 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, tuple[Any, pd.DataFrame]]
 
 
 def test_every_kind_is_drawn_here() -> None:
-    assert {kind for kind, *_ in CASES.values()} == set(FIGURES)
+    of_formulas = {"composition"}  # it shows no cell: tests/figures/test_composition.py
+    assert {kind for kind, *_ in CASES.values()} == set(FIGURES) - of_formulas
 
 
 @pytest.mark.parametrize("kind", FIGURES)
