@@ -13,11 +13,11 @@ PROFILES = REPOSITORY / "profiles"
 
 
 def placeless(path: Path) -> Path:
-    """Return a file's path relative to the working folder or to the repository, if it lies there; see `located`.
+    """Return a file's path relative to the repository or to the working folder, if it lies there; see `located`.
 
     What lies with the workflow is then called the same in a clone, in an installed wheel, and from every folder.
     """
-    for folder in (Path.cwd(), REPOSITORY):
+    for folder in (REPOSITORY, Path.cwd()):
         if path.resolve().is_relative_to(folder):
             return path.resolve().relative_to(folder)
     return path

@@ -23,6 +23,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.places import STUDIES
 from dp_leakage.common.user_code import module_file
 
 PACKAGE = "dp_leakage"
@@ -237,7 +238,11 @@ def _imported(name: str, path: Path) -> list[Named]:
                 found += _beside(wanted, folders[level - 1], package[: max(0, len(package) - level + 1)])
             elif level <= 0 and wanted.partition(".")[0] != PACKAGE:
                 found += _beside(wanted, folders[len(package)]) + _elsewhere(wanted)
-    return [(name, path) for name, path in found if INSTALLED.isdisjoint(path.parts)]
+    return [
+        (name, path)
+        for name, path in found
+        if INSTALLED.isdisjoint(path.parts) or path.resolve().is_relative_to(STUDIES)  # which a wheel installs too
+    ]
 
 
 def _beside(module: str, folder: Path, package: tuple[str, ...] = ()) -> list[Named]:
