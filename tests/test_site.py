@@ -59,7 +59,7 @@ def test_the_gallery_has_every_kind_of_figure_with_its_caption_and_a_picture_or_
     general = {kind for kind in FIGURES if kind not in ENTERED}
     assert set(shown) == general
     assert {kind for kind, picture in shown.items() if not picture} == {kind for kind in general if FIGURES[kind].table}
-    assert all((DOCS / picture).is_file() for picture in shown.values())
+    assert all((DOCS / picture).is_file() for picture in shown.values() if picture)
     assert all(FIGURES[kind].caption in text for kind in general)
 
 

@@ -22,11 +22,11 @@ sys.path[:0] = [str(HOSTILE), str(HOSTILE.parent / "data"), str(HOSTILE.parent /
 import given  # noqa: E402
 import planned  # noqa: E402
 from data_files import image_bytes, write_files  # noqa: E402
-from dp_leakage.release.__main__ import main as release  # noqa: E402
 from releasing import DP, NOT_MEASURED, released_plan  # noqa: E402
 from test_generated import TEXTS, VALUES, judged, paths, replaced  # noqa: E402
 from test_generated_foreign import folders  # noqa: E402
 
+from dp_leakage.commands.verify import main as verify  # noqa: E402
 from dp_leakage.common.config import merged  # noqa: E402
 from dp_leakage.models.user_module import module_factory, module_layers  # noqa: E402
 from dp_leakage.release.folder import HASHES, PRIVACY, as_json  # noqa: E402
@@ -159,7 +159,7 @@ def test_verify_of_anything(tmp_path):
 
 def verified(folder: Path) -> str | None:
     """What verify complains of; it must be something where a byte of the release changed."""
-    return given.said(lambda: release(["verify", str(folder)]))
+    return given.said(lambda: verify([str(folder)]))
 
 
 def test_five_hundred_are_generated():

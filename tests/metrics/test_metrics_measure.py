@@ -246,7 +246,7 @@ def test_a_cell_of_paper_size_is_measured_in_a_moment():
     measure_membership(frame, "a")
     measure_membership(frame, "b")
     measure_attribute(guesses, "c")
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 2.0
 
 
 def test_metrics_import_nothing_slow():

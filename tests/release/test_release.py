@@ -49,7 +49,7 @@ from dp_leakage.training.released import Release
 from dp_leakage.training.settings import TrainingSettings
 
 REPO = Path(__file__).parents[2]
-CELL = "mlp/gaussian-rdp-eps=100"
+CELL = "mlp/gaussian-rdp-eps=1"
 
 
 @pytest.fixture

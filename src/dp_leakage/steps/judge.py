@@ -52,11 +52,17 @@ def main(settings: Json, **options: object) -> None:
 
 def _check_inputs(calls: list[Json]) -> None:
     """Refuses damaged and foreign files of other jobs, which a step whose own files are kept would not read."""
-    own = {path for call in calls for path in call["writes"].values()}
-    read = {path: None for call in calls for path in sorted(_files(call["reads"])) if path not in own}
-    known = json.dumps([call["settings"] for call in calls])
-    for path in read:
-        check_made(Path(path), known)
+    made_here = {path for call in calls for path in call["writes"].values()}
+    checked: set[tuple[str, str]] = set()
+    for call in calls:
+        for option, files in call["reads"].items():
+            # Settings name the identity of an input by its option; those of several inputs stand somewhere in them.
+            named = call["settings"].get(option)
+            known = named if isinstance(named, str) else json.dumps(call["settings"])
+            for path in files if isinstance(files, list) else [files]:
+                if path not in made_here and (path, known) not in checked:
+                    checked.add((path, known))
+                    check_made(Path(path), known)
 
 
 def _run(call: Json, options: dict[str, object]) -> None:

@@ -33,7 +33,8 @@ ANSWERS = {
     "rounded": lambda margin: logit(np.clip((1 / (1 + np.exp(-margin))).round(1), 0.01, 0.99)),
     "continuous": lambda margin: margin,
 }
-MEMBERSHIP = [name for name, entry in ATTACKS.items() if entry.family == "membership"]
+# `highest_posterior` takes its threshold from a role of the target's own signals, which these have not.
+MEMBERSHIP = [name for name, entry in ATTACKS.items() if entry.family == "membership" and name != "highest_posterior"]
 SMALL = {
     "shokri": {"epochs": 2, "hidden": [4]},
     "shokri_trees": {"rounds": 3, "leaves": 4},
