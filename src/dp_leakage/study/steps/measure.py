@@ -125,7 +125,13 @@ def _parts(study: Study, job: Job) -> Files:
 
 
 STEPS |= {
-    "audit": Step({"scores": paths.AUDIT}, _audit, reads=lambda study, job: _data(study, job) | tuned(study, job)),
+    "audit": Step(
+        {"scores": paths.AUDIT},
+        _audit,
+        reads=lambda study, job: (
+            _data(study, job) | {option: file for option, files in tuned(study, job).items() for file in files}
+        ),
+    ),
     "measure_audit": Step(
         {"bounds": paths.BOUNDS},
         _bounds,
