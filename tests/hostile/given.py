@@ -6,6 +6,8 @@ import io
 import os
 import re
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,7 @@ from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings
 from dp_leakage.study.steps import train_settings
 
+SOON = 10  # seconds of processor time
 TINY = {
     "study": "tiny",
     "title": "A tiny study",
@@ -72,6 +75,15 @@ def said(run) -> str | None:
 def is_sentence(text: str) -> bool:
     """One line that begins with ``error:`` and says something, and no traceback."""
     return text.count("error: ") == 1 and len(text.splitlines()) == 1 and "Traceback" not in text and len(text) > 30
+
+
+def answered_soon(ask: Callable[[], str | None]) -> str | None:
+    """What an input ends in: None where it was taken, else one sentence; either within `SOON`."""
+    begun = time.process_time()
+    text = ask()
+    assert text is None or is_sentence(text), text
+    assert time.process_time() - begun < SOON
+    return text
 
 
 def study(folder: Path, content: object, config: dict | None = None) -> str | None:

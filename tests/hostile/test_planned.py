@@ -1,7 +1,6 @@
 """What would come out after training is said before it: each input ends in one sentence, and soon."""
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,16 +10,11 @@ import given  # noqa: E402
 from planned import MAY, MUST  # noqa: E402
 
 pytestmark = pytest.mark.fuzz
-SOON = 10  # seconds of processor time
 
 
 @pytest.mark.parametrize("case", MUST)
 def test_what_cannot_be_meant_ends_in_one_sentence_before_anything_is_trained(tmp_path, case):
-    begun = time.process_time()
-    text = MUST[case](tmp_path)
-    assert text is not None, "it was taken"
-    assert given.is_sentence(text), text
-    assert time.process_time() - begun < SOON
+    assert given.answered_soon(lambda: MUST[case](tmp_path)) is not None, "it was taken"
 
 
 @pytest.mark.parametrize("case", MAY)

@@ -35,7 +35,7 @@ def test_an_edit_of_the_users_own_file_prepares_it_anew_and_a_touch_does_not(own
     assert own.planned(DATA) == PREPARED
     table.unlink()
     text = own.snakemake(DATA, "-n", check=False)
-    assert "error: study quickstart: key 'datasets.digits.source': wine.csv: no such file or folder" in text
+    assert "error: study quickstart: key 'datasets.digits.source.path': wine.csv: no such file or folder" in text
     assert "Traceback" not in text
 
 

@@ -59,7 +59,7 @@ def _check_inputs(calls: list[Json]) -> None:
             # Settings name the identity of an input by its option; those of several inputs stand somewhere in them.
             named = call["settings"].get(option)
             known = named if isinstance(named, str) else json.dumps(call["settings"])
-            for path in files if isinstance(files, list) else [files]:
+            for path in _each(files):
                 if path not in made_here and (path, known) not in checked:
                     checked.add((path, known))
                     check_made(Path(path), known)
@@ -78,7 +78,11 @@ def _run(call: Json, options: dict[str, object]) -> None:
 
 
 def _files(reads: Json) -> set[str]:
-    return {path for file in reads.values() for path in (file if isinstance(file, list) else [file])}
+    return {path for files in reads.values() for path in _each(files)}
+
+
+def _each(files: str | list[str]) -> list[str]:
+    return files if isinstance(files, list) else [files]
 
 
 if __name__ == "__main__":

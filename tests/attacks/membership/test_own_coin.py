@@ -33,8 +33,7 @@ ANSWERS = {
     "rounded": lambda margin: logit(np.clip((1 / (1 + np.exp(-margin))).round(1), 0.01, 0.99)),
     "continuous": lambda margin: margin,
 }
-# `highest_posterior` takes its threshold from a role of the target's own signals, which these have not.
-MEMBERSHIP = [name for name, entry in ATTACKS.items() if entry.family == "membership" and name != "highest_posterior"]
+MEMBERSHIP = [name for name, entry in ATTACKS.items() if entry.family == "membership"]
 SMALL = {
     "shokri": {"epochs": 2, "hidden": [4]},
     "shokri_trees": {"rounds": 3, "leaves": 4},
@@ -73,6 +72,9 @@ def scores(name, signals):
     """Of an attack on all models of a study by coins, (R, n)."""
     entry = ATTACKS[name]
     module, settings = import_module(entry.module), {**entry.settings, **SMALL.get(name, {})}
+    if name == "highest_posterior":  # its threshold is from records of the attacker's own, beside those asked about
+        roles = np.concatenate([signals.role[:-10], np.repeat("shadow_pool", 10)])
+        signals = Signals(**{**signals.arrays(), "role": roles})
     if entry.needs == "reference":
         return leave_one_out(module, signals, signals, settings, 0).score
     fitted = module.fit(said("continuous", 2, seed=5, role="shadow_pool"), settings, 0) if entry.learns else None

@@ -16,7 +16,6 @@ from dp_leakage.data import count
 from dp_leakage.data.projection_settings import HIDDEN, fitted_privately, learns, missing_keys
 from dp_leakage.data.projection_settings import LEARNED as LEARNED_FEATURES
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
-from dp_leakage.data.trees import content_of_source
 from dp_leakage.engines import ENGINES, TRAINERS
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings, is_import_path
@@ -39,7 +38,7 @@ from dp_leakage.study.protocol import (
 )
 from dp_leakage.study.release_grid import release_grid
 from dp_leakage.study.steps import AUXILIARY
-from dp_leakage.study.steps.data import digest_of
+from dp_leakage.study.steps.data import source_content
 from dp_leakage.training.settings import TrainingSettings
 
 PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
@@ -201,8 +200,9 @@ def check_sizes(study: Study) -> None:
         source, key = source_of(study.spec, name), f"study {study.target}: key 'datasets.{name}"
         if dataset.get("augment"):
             continue
+        content = source_content(study, f"datasets.{name}.source", source)
         try:
-            there = _counted(study, source)
+            there = _counted(source, content)
         except UserError as error:
             raise UserError(f"{key}.source': {error}") from None
         wanted, what = sum(dataset["roles"].values()), "persons" if by_person(study.spec, name) else "records"
@@ -212,9 +212,8 @@ def check_sizes(study: Study) -> None:
             )
 
 
-def _counted(study: Study, source: Json) -> int | None:
+def _counted(source: Json, content: str | None) -> int | None:
     """`count` of a source, done once for the same content. Raises UserError as that does."""
-    content = content_of_source(source, lambda key: digest_of(study, source[key]))
     found: int | None = worked_out(f"count {identity({**source, 'content': content})}", lambda: count(source))
     return found
 

@@ -28,7 +28,7 @@ def prepare_settings(study: Study, dataset: str) -> Json:
         "study": study.name,
         "dataset": dataset,
         "source": source,
-        "content": _content(study, f"datasets.{dataset}.source", source),
+        "content": source_content(study, f"datasets.{dataset}.source", source),
         "roles": spec["roles"],
         "stratified": spec.get("stratified", False),
         "official_split": spec.get("official_split", False),
@@ -38,7 +38,7 @@ def prepare_settings(study: Study, dataset: str) -> Json:
     }
 
 
-def _content(study: Study, where: str, source: Json) -> str | None:
+def source_content(study: Study, where: str, source: Json) -> str | None:
     """Digest of the user's own files, so that an edit reruns what was made from them; None for other sources.
 
     ``where`` is the source's key in the study.
@@ -76,7 +76,7 @@ def features_settings(study: Study, dataset: str) -> Json:
         "study": study.name,
         "dataset": dataset,
         "source": source,
-        "content": _content(study, f"datasets.{dataset}.projection.learned_on.source", source),
+        "content": source_content(study, f"datasets.{dataset}.projection.learned_on.source", source),
         "for": source_of(study.spec, dataset),  # whose content does not count
         "mean_std": projection.get("mean_std"),
         "architecture": learned["architecture"],
