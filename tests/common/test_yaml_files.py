@@ -22,10 +22,11 @@ def test_merged_keys_are_those_that_yaml_defines_under_every_pyyaml(merge, value
     assert parse(text, "study.yaml")["c"] == value
 
 
-def test_merges_of_merges_are_read_soon_and_one_of_itself_adds_nothing():
+def test_merges_of_merges_are_read_soon_and_one_of_itself_is_refused():
     lines = ["a0: &a0 {x: 1}"] + [f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for i in range(1, 30)]
     assert parse("\n".join(lines), "study.yaml")["a29"] == {"x": 1}
-    assert parse("a: &a {x: 1, <<: *a}", "study.yaml") == {"a": {"x": 1}}
+    with pytest.raises(UserError, match=r"^study\.yaml, line 1 is not valid YAML: << merges a mapping into itself"):
+        parse("a: &a {x: 1, <<: *a}", "study.yaml")
 
 
 @pytest.mark.parametrize("merge", ["1", "[1]", "[[{a: 1}]]"])

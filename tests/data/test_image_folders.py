@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from data_files import digit_pictures, write_files, write_zip
 from PIL import Image
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.data import count, resolve
 from dp_leakage.data.sources import images, tables
 
 
@@ -65,3 +67,11 @@ def test_rows_of_a_table_are_called_by_the_key_which_is_no_feature(tmp_path):
     assert raw.feature_names == ("x",)
     with pytest.raises(UserError, match=r"key: .* has no column 'nr'"):
         tables.load({"source": "csv", "path": str(path), "label": "y", "key": "nr"}, tmp_path)
+
+
+def test_a_plan_counts_the_images_of_a_folder_and_not_of_an_archive(tmp_path):
+    """An archive would have to be unpacked for it, so only loading tells."""
+    write_files(tmp_path / "folder", digit_pictures())
+    write_zip(tmp_path / "archive.zip", digit_pictures())
+    assert count(resolve({"path": str(tmp_path / "folder")})) == 9
+    assert count(resolve({"path": str(tmp_path / "archive.zip")})) is None

@@ -26,7 +26,7 @@ from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.models.user_module import module_factory, module_layers
-from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.privacy.clipping import check_bound
 from dp_leakage.privacy.command import main as privacy
 from dp_leakage.study.checks import check_sizes
 from dp_leakage.study.file import load_studies
@@ -193,9 +193,7 @@ def solved(name: str) -> None:
 
 def bounded(name: str) -> None:
     """Use of a mechanism's bound."""
-    import torch
-
-    bound_scales(torch.tensor([0.5, 2.0, 3.0]), 1.0, name)
+    check_bound(name, 1.0)
 
 
 def asked(words: str) -> str | None:

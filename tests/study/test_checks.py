@@ -31,7 +31,15 @@ def test_a_note_lets_a_study_do_what_its_accountant_does_not_assume(entry):
             {"defenses": [{"defense": "none"}, {"defense": "class", "accountant": "class_moments"}]},
             "sampler 'poisson' or 'shuffle'; got 'class_poisson'",
         ),
-        ({"training": {"average_decay": 0.9}}, "average_decay null; got 0.9"),
+        (
+            {
+                "defenses": [
+                    {"defense": "none"},
+                    {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson", "bound": "normalize"},
+                ]
+            },
+            "bound 'clip'; got 'normalize'",
+        ),
     ],
 )
 def test_what_opacus_does_not_train_is_refused_while_planning(changes, words):

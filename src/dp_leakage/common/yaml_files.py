@@ -42,14 +42,18 @@ class _Loader(PARSER):  # type: ignore[misc, valid-type]
         for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    merging: tuple[yaml.MappingNode, ...] = ()  # the mappings that are being put together, the innermost last
+
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Put merged keys before a mapping's own, which hold; of several mappings to merge the first holds.
 
         PyYAML 6.0.4 lets the last hold, and forgets what a merged mapping says over one that it merges itself.
         """
+        if node in self.merging:
+            raise yaml.MarkedYAMLError(problem="<< merges a mapping into itself", problem_mark=node.start_mark)
+        self.merging = (*self.merging, node)
         own = [(key, value) for key, value in node.value if key.tag != f"{YAML}merge"]
         merges = [(key, value) for key, value in node.value if key.tag == f"{YAML}merge"]
-        node.value = own  # now, since it may merge itself
         merged: dict[object, tuple[yaml.Node, yaml.Node]] = {}
         for merge, value in merges:
             for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
@@ -59,6 +63,7 @@ class _Loader(PARSER):  # type: ignore[misc, valid-type]
                 said = {key.value if isinstance(key, yaml.ScalarNode) else key: (key, at) for key, at in source.value}
                 merged = said | merged
         node.value = [*merged.values(), *own]
+        self.merging = self.merging[:-1]
 
 
 for _kind, _pattern in (("int", INT), ("float", FLOAT)):

@@ -172,7 +172,8 @@ def count(spec: Mapping[str, Any]) -> int | None:
     """
     module = SOURCES[spec["source"]].module
     counting = None if module in FILES else getattr(import_module(module), "count", None)
-    return None if counting is None else int(counting(spec))
+    found: int | None = None if counting is None else counting(spec)
+    return found
 
 
 def is_existing(source: Mapping[str, Any]) -> bool:
