@@ -1,7 +1,7 @@
 """Searches for an ε below what an attack shows, over random trainings: prints a table and whatever it found.
 
-Each ε is the number that the command ``dp-leakage epsilon`` prints. Against it stands the δ that one attacker reaches at
-this ε: with balls in bins, who looks at the sum of all steps alone; otherwise, who holds the likelihood ratio of one
+Each ε is the number that the command ``dp-leakage epsilon`` prints. Against it stands the δ that one attacker reaches
+at this ε: with balls in bins, who looks at the sum of all steps alone; otherwise, who holds the likelihood ratio of one
 pair of gradients. That δ is computed without the package: the losses are tilted to where ε lies before they are
 transformed, so that rounding is relative to δ, however small.
 
