@@ -1,4 +1,4 @@
-"""Ctrl-C ends a run at any point with a few words instead of a traceback."""
+"""Ctrl-C ends a run at any point with a short message instead of a traceback."""
 
 import sys
 import threading
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def end_quietly(words: str = "") -> None:
-    """From now on an uncaught interrupt prints ``words`` instead of a traceback. Other errors print as before.
+    """Print ``words`` instead of a traceback for an uncaught interrupt. Other errors print as before.
 
     The process still ends by the signal, so that a shell or a scheduler sees what happened.
     """
