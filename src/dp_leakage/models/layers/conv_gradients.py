@@ -281,9 +281,8 @@ def lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
     import torch
     from torch.nn.functional import pad
 
-    pixels, gradients = widened(x.flatten(2)), widened(delta.flatten(2))
     sides = x.shape[2:]
-    of_pixels = pad(torch.bmm(pixels.mT, pixels).unflatten(2, sides).unflatten(1, sides), [layer.padding] * 8)
+    of_pixels = pad(_products(x).unflatten(2, sides).unflatten(1, sides), [layer.padding] * 8)
     of_patches = of_pixels.new_ones(len(x), *delta.shape[2:], *delta.shape[2:])
     high, wide = (layer.stride * (side - 1) + 1 for side in delta.shape[2:])
     for i in range(layer.kernel):
@@ -291,7 +290,19 @@ def lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
             down, along = slice(i, i + high, layer.stride), slice(j, j + wide, layer.stride)
             of_patches.add_(of_pixels[:, down, along, down, along])
     of_patches = of_patches.flatten(3).flatten(1, 2)
-    of_gradients = torch.bmm(gradients.mT, gradients)
+    of_gradients = _products(delta)
     of_terms = (of_patches.diagonal(dim1=1, dim2=2) * of_gradients.diagonal(dim1=1, dim2=2)).sqrt().sum(1)
     squares = torch.linalg.vecdot(of_patches.flatten(1), of_gradients.flatten(1))
     return torch.stack([squares.clamp_(min=0).sqrt_(), of_terms], 1)
+
+
+def _products(x: Tensor) -> Tensor:
+    """⟨x_p, x_q⟩ of all positions p and q, float64 (n, h·w, h·w), of x (n, c, h, w)."""
+    import torch
+    from torch.nn.functional import pad
+
+    x = widened(x.flatten(2))
+    positions = x.shape[2]
+    if missing := -positions % ROW:
+        x = pad(x, (0, missing))
+    return torch.bmm(x.mT, x)[:, :positions, :positions]
