@@ -1,8 +1,9 @@
-"""Ctrl-C ends a run at any point with a short message instead of a traceback."""
+"""Ctrl-C ends a run at any point with a short message, not a traceback, and no signal makes it wait for itself."""
 
+import signal
 import sys
 import threading
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 
@@ -28,3 +29,19 @@ def end_quietly(words: str = "") -> None:
             of_thread(found)
 
     sys.excepthook, sys.unraisablehook, threading.excepthook = excepthook, unraisablehook, thread_hook
+
+
+def handle_apart(number: int) -> None:
+    """From now on what handles a signal does so in a thread of its own.
+
+    Snakemake's handler of SIGTERM takes a lock. A handler runs in the main thread, between any two of its lines, and
+    while that holds the lock itself, it would wait for ever.
+    """
+    handler = signal.getsignal(number)
+
+    def apart(number: int, frame: FrameType | None) -> None:
+        if callable(handler):
+            threading.Thread(target=handler, args=(number, frame), daemon=True).start()
+
+    if callable(handler):
+        signal.signal(number, apart)
