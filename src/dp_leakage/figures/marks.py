@@ -29,14 +29,14 @@ def with_series(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def looks_of(rows: pd.DataFrame) -> dict[str, Look]:
-    """The looks of all series of the rows by their labels, in the order of legends."""
+    """Return the styles of all series of the rows by label, in the order of legends."""
     return {look(series).label: look(series) for series in sorted(set(series_of(rows)), key=order)}
 
 
 def draw_lines(
     ax: Axes, rows: pd.DataFrame, x: str, y: str, looks: Looks, by: str = "series", *, named: bool = False, **style: Any
 ) -> Axes:
-    """Draws a line with markers for each name of ``looks``, in the order of ``x``.
+    """Draw a line with markers for each name of ``looks``, in the order of ``x``.
 
     Args:
         ax: the panel.
@@ -114,7 +114,7 @@ def draw_bars(
 def draw_measured(
     ax: Axes, rows: pd.DataFrame, x: str, looks: Looks, joined: "pd.Series[bool]", by: str = "series"
 ) -> Axes:
-    """Draws what is measured and printed: a line and a band through points that are ``joined``, bars on the others.
+    """Draw measured and printed values: a line and a band through ``joined`` points, bars on the others.
 
     A point that alone could be joined is one of the others.
     """
@@ -129,7 +129,7 @@ def draw_measured(
 def draw_heat_map(
     ax: Axes, tiles: pd.DataFrame, texts: pd.DataFrame, styles: pd.DataFrame | None = None, **heat: Any
 ) -> Axes:
-    """Draws a tile with a text for each number, in letters that are read on its shade.
+    """Draw a heat map with a text in each cell, in a color that is legible on its shade.
 
     Args:
         ax: the panel.

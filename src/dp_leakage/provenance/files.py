@@ -1,8 +1,8 @@
-"""Reading and writing of every cached file: atomic, without pickle, with its provenance inside.
+"""Reading and writing of every cached file: atomic, without pickle, with embedded provenance.
 
-A file carries its ``identity`` (a hash of the step's resolved settings, its code and the identities of its inputs), the
-settings themselves, and a seal: the SHA-256 of all its bytes, with zeros in place of the seal's digits. A reader that
-expects another identity, or finds one changed byte, refuses the file by name.
+A file carries its ``identity`` (a hash of the step's resolved settings, its code and the identities of its inputs),
+the settings themselves, and a checksum: the SHA-256 of all its bytes, with zeros in place of the checksum's digits. A
+reader that expects another identity, or finds one changed byte, refuses the file by name.
 """
 
 import glob
@@ -34,7 +34,7 @@ SEALED_AT_THE_END = (".npz", ".parquet")  # the other formats hold their seal be
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yields a temporary path beside ``path``, which is renamed to ``path`` when the block ends without an exception.
+    """Yield a temporary sibling of ``path``, which is renamed to ``path`` when the block ends without an exception.
 
     Raises:
         UserError: the disk is full or not writable. A file that was there before is unchanged.
@@ -71,7 +71,7 @@ def write_page(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Json) -> None:
-    """Writes JSON with sorted keys, atomically, with a seal of its own."""
+    """Write JSON with sorted keys, atomically, with an embedded checksum."""
     write_page(path, json.dumps({"digest": UNSEALED} | value, sort_keys=True, indent=1) + "\n")
 
 
@@ -162,7 +162,9 @@ def read_table(path: Path, identity: str | None = None, columns: Sequence[str] |
 
 
 def is_current(path: Path, identity: str) -> bool:
-    """Whether a table, or arrays, lie whole at ``path`` and are of this identity, so that they need not be made."""
+    """Return whether a complete table or array file with this identity exists at ``path``, so that it need not be
+    made.
+    """
     try:
         (read_table if path.suffix == ".parquet" else read_arrays)(path, identity)
     except UserError:
@@ -171,7 +173,7 @@ def is_current(path: Path, identity: str) -> bool:
 
 
 def check_made(path: Path, known: str) -> None:
-    """Refuses a file that is damaged, or whose identity does not stand in a text.
+    """Refuse a file that is damaged, or whose identity does not occur in a text.
 
     Raises:
         UserError: names the file.
@@ -206,7 +208,7 @@ def _seal(path: Path) -> None:
 
 
 def _place_of_seal(content: bytes | mmap, suffix: str) -> int:
-    """Where the digits of the seal begin. Raises ValueError."""
+    """Return the index of the checksum's digits. Raises ValueError."""
     found = content.rfind(SEAL) if suffix in SEALED_AT_THE_END else content.find(SEAL)
     if found < 0:
         raise ValueError("it has no digest")
