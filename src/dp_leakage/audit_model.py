@@ -94,7 +94,7 @@ class Given(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status, 1 if something does not fit."""
+    """Run the command line; returns the exit status, 1 if something does not fit."""
     options = parser().parse_args(arguments)
     file = options.folder / f"{options.name}.yaml"
     try:
@@ -381,7 +381,7 @@ def _resolved(source: Json, members: str) -> Json:
 
 
 def _asked_once(model: Json, raw: Raw) -> None:
-    """Asks the model about a few records, so that errors show now."""
+    """Query the model about a few records, so that errors show now."""
 
     rows = np.unique(np.concatenate([np.unique(raw.y, return_index=True)[1], np.arange(min(8, len(raw.y)))]))
     roles = {"target_members": rows[:1], "target_nonmembers": rows[1:]}

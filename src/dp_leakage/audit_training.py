@@ -64,7 +64,7 @@ def scored(
         train: see the module.
         data: its members are trained on, ``canaries`` of them replaced.
         canary: ``mislabeled``, ``optimized``, ``blank`` or ``feature``.
-        canaries: m, per model, at places drawn anew for each.
+        canaries: m, per model, at places drawn again for each.
         models: K.
         seed: draws canaries and coins; the trainings get seeds derived from it.
 
@@ -298,7 +298,7 @@ def _chosen(design: str, claim: Claim, share: float, given: argparse.Namespace) 
 
 
 def _announce(design: str, models: int, claim: Claim, share: float, given: argparse.Namespace) -> dict[str, float]:
-    """Says what will be done and found, before anything is trained; returns the chance to find each fault.
+    """Print the plan and power of the audit before training; return the probability of detecting each fault.
 
     Raises:
         UserError: even perfect guesses would not refute the claim.

@@ -201,7 +201,7 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
 
 
 def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
-    """Refuses parts of a mechanism that would not act: only what the file itself defines does, one noise at most."""
+    """Refuse parts of a mechanism that would not act: only what the file itself defines does, one noise at most."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue

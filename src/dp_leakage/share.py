@@ -168,7 +168,7 @@ def _cell(results: Path, path: Path) -> str:
 
 
 def _listed(results: Path) -> Listed:
-    """Reads what the report lists and refutes. UserError if its claims cannot be read."""
+    """Read what the report lists and refutes. UserError if its claims cannot be read."""
     file = results / "claims.json"
     try:
         claims = json.loads(file.read_text(encoding="utf-8"))
@@ -334,7 +334,7 @@ def _metrics(path: Path) -> bytes:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status."""
+    """Run the command line; returns the exit status."""
     options = parser().parse_args(arguments)
     try:
         written, kept_back = share(options.study, options.to, options.undefended)

@@ -213,7 +213,7 @@ def resolve(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 def draw(
     kind: str, metrics: "DataFrame", settings: Mapping[str, Any], published: "DataFrame | None" = None
 ) -> "tuple[Figure | Tables, DataFrame]":
-    """Draws one figure: (picture or tables, exactly the numbers in it). UserError as from `resolve` and the kind."""
+    """Draw one figure: (picture or tables, exactly the numbers in it). UserError as from `resolve` and the kind."""
     resolved = resolve(kind, settings)
     return drawn_by(FIGURES[kind].module, metrics, resolved, published, FIGURES[kind].table)
 

@@ -76,12 +76,12 @@ def _marker(one: Look) -> MarkerStyle:
 
 
 def draw_points(ax: Axes, rows: pd.DataFrame, x: str, y: str, looks: Looks, by: str = "series", **style: Any) -> Axes:
-    """Draws the markers alone; `seaborn.scatterplot` has no half-filled ones, and no hollow ones in several colors."""
+    """Draw the markers alone; `seaborn.scatterplot` has no half-filled ones, and no hollow ones in several colors."""
     return draw_lines(ax, rows, x, y, looks, by, **{"linestyle": "none", "dashes": False} | style)
 
 
 def draw_bands(ax: Axes, rows: pd.DataFrame, x: str, looks: Looks, by: str = "series") -> Axes:
-    """Draws the 95 % intervals along the line of each name."""
+    """Draw the 95 % intervals along the line of each name."""
     for name, line in rows.sort_values(x, kind="stable").groupby(by, sort=False):
         ax.fill_between(line[x], line["low"], line["high"], color=looks[str(name)].color, alpha=0.16, linewidth=0)
     return ax
@@ -99,7 +99,7 @@ def draw_bars(
     across: Sequence[str] = (),
     **style: Any,
 ) -> Axes:
-    """Draws the 95 % intervals of single points; ``upward`` and ``across`` name the columns of their ends."""
+    """Draw the 95 % intervals of single points; ``upward`` and ``across`` name the columns of their ends."""
     for name, points in rows.groupby(by, sort=False):
         reach = {
             error: np.nan_to_num(np.clip([points[middle] - points[ends[0]], points[ends[1]] - points[middle]], 0, None))

@@ -98,7 +98,7 @@ def all_controls(folder: Path, rows: pd.DataFrame, studies: Path = STUDIES) -> p
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the files; returns the exit status."""
+    """Write the files; returns the exit status."""
     parser = Parser(prog="python -m dp_leakage.papers", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="of the results: a folder of csv files for each paper")
     folder = parser.parse_args(arguments).folder

@@ -38,7 +38,7 @@ def measured_at_scale(files: Mapping[str, pd.DataFrame], full: Sequence[str] = (
     """Return measurements at a paper's scale: a row with the columns ``FOUND`` for each cell, indexed by `keys_of`.
 
     A figure says in its column ``inside`` whether the print lies in our interval, and leaves it empty if a run has
-    fewer members than the paper's. So the rows with a value there are those at the paper's scale. Of made-up data it
+    fewer members than the paper's. So the rows with a value there are those at the paper's scale. Of synthetic data it
     says so in ``data_source``, and these rows are kept beside them, ``made_up``.
 
     Args:

@@ -34,7 +34,7 @@ def check_arrays(arrays: Mapping[str, np.ndarray], expected: Mapping[str, Expect
     Args:
         arrays: name → array.
         expected: name → what it must be; all of them must be there, and no others.
-        where: begins the complaint.
+        where: begins the error message.
 
     Raises:
         UserError: an array is missing, unknown, or not as expected.

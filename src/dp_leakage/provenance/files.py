@@ -58,13 +58,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes UTF-8 text atomically."""
+    """Write UTF-8 text atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_page(path: Path, text: str) -> None:
-    """Writes a text and seals it. The text holds `UNSEALED` before anything that users wrote."""
+    """Write a text and seals it. The text holds `UNSEALED` before anything that users wrote."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
         _seal(temporary)
@@ -76,7 +76,7 @@ def write_json(path: Path, value: Json) -> None:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], provenance: Json) -> None:
-    """Writes named arrays as ``.npz`` (uncompressed, no pickle) and provenance; the seal is its comment."""
+    """Write named arrays as ``.npz`` (uncompressed, no pickle) and provenance; the seal is its comment."""
     stamp = np.array(json.dumps(provenance, sort_keys=True))
     with replacing(path) as temporary:
         with temporary.open("wb") as out:
@@ -87,7 +87,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], provenance: Json)
 
 
 def read_arrays(path: Path, identity: str | None = None) -> tuple[dict[str, np.ndarray], Json]:
-    """Reads what ``write_arrays`` wrote: (arrays, provenance).
+    """Read what ``write_arrays`` wrote: (arrays, provenance).
 
     Raises:
         UserError: the file is damaged, not one of ours, or of another identity.
@@ -103,7 +103,7 @@ def read_arrays(path: Path, identity: str | None = None) -> tuple[dict[str, np.n
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], provenance: Json) -> None:
-    """Writes named arrays as ``.safetensors``; the provenance and the seal are its metadata."""
+    """Write named arrays as ``.safetensors``; the provenance and the seal are its metadata."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
@@ -119,7 +119,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], provenance: Jso
 
 
 def read_tensors(path: Path, identity: str | None = None) -> tuple[dict[str, np.ndarray], Json]:
-    """Reads what ``write_tensors`` wrote: (arrays, provenance). Raises UserError as ``read_arrays`` does."""
+    """Read what ``write_tensors`` wrote: (arrays, provenance). Raises UserError as ``read_arrays`` does."""
     from safetensors import safe_open
 
     check_seal(path)
@@ -131,7 +131,7 @@ def read_tensors(path: Path, identity: str | None = None) -> tuple[dict[str, np.
 
 
 def write_table(path: Path, frame: Any, provenance: Json) -> None:
-    """Writes a pandas DataFrame, or a mapping of columns, as ``.parquet``, with provenance and seal."""
+    """Write a pandas DataFrame, or a mapping of columns, as ``.parquet``, with provenance and seal."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -144,7 +144,7 @@ def write_table(path: Path, frame: Any, provenance: Json) -> None:
 
 
 def read_table(path: Path, identity: str | None = None, columns: Sequence[str] | None = None) -> tuple[Any, Json]:
-    """Reads what ``write_table`` wrote, or only some columns: (pandas DataFrame, provenance).
+    """Read what ``write_table`` wrote, or only some columns: (pandas DataFrame, provenance).
 
     Raises UserError as ``read_arrays`` does.
     """
@@ -185,7 +185,7 @@ def check_made(path: Path, known: str) -> None:
 
 
 def check_seal(path: Path) -> None:
-    """Reads a file to its last byte.
+    """Read a file to its last byte.
 
     Raises:
         UserError: a byte differs from what was written, the file has no seal, or it is a pipe or a device.
@@ -225,7 +225,7 @@ def _digits(content: bytes | mmap, place: int) -> bytes:
 
 @contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Turns any error of a parser about a missing, cut or foreign file into one sentence."""
+    """Turn any error of a parser about a missing, cut or foreign file into one sentence."""
     try:
         yield
     except FileNotFoundError:

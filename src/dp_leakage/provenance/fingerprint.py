@@ -72,7 +72,7 @@ class _Kept:
             self.grown = True
 
     def save(self) -> None:
-        """Replaces the file as a whole, so that runs side by side may each do so; what the last one parsed stays."""
+        """Replace the file as a whole, so that runs side by side may each do so; what the last one parsed stays."""
         if self.file is None or not self.grown:
             return
         self.grown = False
@@ -329,7 +329,7 @@ def _import(node: ast.AST) -> Import | None:
 
 
 def _tree(path: Path, content: bytes) -> ast.Module:
-    """Raises UserError: a file of the user's is no Python."""
+    """Raise UserError: a file of the user's is no Python."""
     try:
         return ast.parse(decode_source(content))  # a file may say how it is encoded
     except SyntaxError as error:
