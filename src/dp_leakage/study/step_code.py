@@ -31,6 +31,15 @@ LAUNCHING = (
     "dp_leakage.engines.asking",
     "dp_leakage.provenance.fingerprint",
 )  # decides in which process a step runs, or whether it does, not what it computes
+REPORTING = (
+    "dp_leakage.common.arguments",
+    "dp_leakage.common.errors",
+    "dp_leakage.common.interrupts",
+    "dp_leakage.common.temporary",
+    "dp_leakage.provenance.files",
+    "dp_leakage.steps",
+)  # words, the command line and log of a job, and how files are read and written, of which `FORMAT` is the version
+FORMAT = "dp_leakage.provenance.format"
 # σ is solved in the training job, yet an edit of an accountant that keeps σ must not retrain. `measure` checks σ.
 ACCOUNTING = (
     "dp_leakage.privacy.calibration",
@@ -53,7 +62,11 @@ def step_code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tupl
     ours = [name for name in modules if name not in files]
     own = (*own, *files.values())
     return code_fingerprint(
-        f"dp_leakage.steps.{step}", *ours, exclude=(*REGISTRIES, *LAUNCHING, *exclude), extra_files=own
+        f"dp_leakage.steps.{step}",
+        FORMAT,
+        *ours,
+        exclude=(*REGISTRIES, *LAUNCHING, *REPORTING, *exclude),
+        extra_files=own,
     )
 
 
