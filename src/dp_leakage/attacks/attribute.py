@@ -46,7 +46,7 @@ CANDIDATES = {"quartiles": "linear", "distinct_quartiles": "inverted_cdf"}  # ru
 def score(
     target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
 ) -> pd.DataFrame:
-    """Guesses single features of every target record from its other features and its label.
+    """Guess single features of every target record from its other features and its label.
 
     The two candidate values are quartiles of the feature over all target records, and the question is whether the true
     value lies above the median, as in the released code of jayaraman2019. The guess there is the candidate whose loss
@@ -99,14 +99,14 @@ def score(
 
 
 def _mean_training_loss(target: Ensemble, data: Dataset) -> np.ndarray:
-    """Of each model over the records that it was trained on, nats: (R, 1)."""
+    """Return each model's mean loss on its training records, nats: (R, 1)."""
     trained = trained_on(target, data.trainable)
     loss = losses(margins(target, data.x[data.trainable], data.y[data.trainable]))
     return np.where(trained, loss, 0.0).sum(axis=1, keepdims=True) / trained.sum(axis=1, keepdims=True)
 
 
 def drawn_features(columns: np.ndarray, sensitive: np.ndarray, number: int, seed: int) -> np.ndarray:
-    """Draws ``number`` columns of (n, d) with more than one value, from ``sensitive`` unless it is empty.
+    """Draw ``number`` columns of (n, d) with more than one value, from ``sensitive`` unless it is empty.
 
     Returns them ascending, int64.
 

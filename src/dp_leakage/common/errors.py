@@ -1,4 +1,4 @@
-"""The one exception that is meant for the user."""
+"""`UserError`, the only exception whose message is written for the user."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -59,7 +59,7 @@ def nearest(name: object, valid: Iterable[object]) -> str:
 
 
 def close(name: object, valid: Iterable[str], cutoff: float = 0.6) -> str:
-    """``did you mean …?`` if a valid name is close, else nothing.
+    """Return ``did you mean …?`` if a valid name is similar, else an empty text.
 
     Args:
         name: what was written.

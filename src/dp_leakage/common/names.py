@@ -39,7 +39,7 @@ def check_name(name: object, what: str) -> None:
 
 
 def _meaning(name: str) -> str:
-    """What a reserved name stands for."""
+    """Return the meaning of a reserved name."""
     if name in RULES:
         return "a rule of the workflow"
     return "a word of YAML" if name in YAML else "a part, file or folder of results"

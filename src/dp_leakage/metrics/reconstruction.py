@@ -1,5 +1,5 @@
-"""How close the pictures of a decoder or a gradient reconstruction come to the originals: from score files to metric
-rows.
+"""Distance of reconstructed images of decoders or gradient attacks from the originals: from score
+files to metric rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ Statistic: TypeAlias = Callable[[np.ndarray, np.ndarray, tuple[float, float]], E
 
 
 def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Rows mse, mse_standardized, ssim and mia_distance (those that the frame has) of one attack on one cell.
+    """Return rows mse, mse_standardized, ssim and mia_distance (those in the frame) of one attack on one cell.
 
     Args:
         frame: repeat, target, restart, some of ``mse``, ``mse_standardized``, ``ssim`` and ``distance``, and the
@@ -96,12 +96,12 @@ def _mean(values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) ->
 
 
 def _median(values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) -> Estimate:
-    """The median with the interval between two of the ordered values, exact by the binomial (Thompson 1936).
+    """Return the median with the interval between two of the ordered values, exact by the binomial (Thompson 1936).
 
-    The number of n independent targets below the true median is distributed like the heads of n coins. Repeats share
-    the targets, and targets that are rebuilt together are one. If repeats put one on both sides of the median, it says
-    less about the median, so the number of coins is the one with the same spread. `over_repeats` adds the spread of the
-    repeats' medians. Fewer than six coins bound no median, not even by the least and the largest.
+    The number of n independent targets below the true median is Binomial(n, ½). Repeats share the targets, and targets
+    from one gradient are one. A target whose repeats lie on both sides of the median carries less information, so n is
+    reduced to the effective number with the same spread. `over_repeats` adds the spread of the repeats' medians. Fewer
+    than six targets bound no median, not even by the least and the largest value.
     """
     median = float(np.nanmedian(values))
     there = ~np.isnan(values).all(axis=0)

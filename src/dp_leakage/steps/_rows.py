@@ -1,4 +1,4 @@
-"""Rows of metrics as all steps write them. It imports little, so that few edits make a step's rows anew."""
+"""Rows of metrics in the format of all steps. Few imports, so that few edits rerun a step."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

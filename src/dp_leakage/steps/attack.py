@@ -1,4 +1,4 @@
-"""Runs one attack on the answers of one cell's target models. Needs no model and no GPU."""
+"""Run one attack on the outputs of one cell's target models. Needs neither a model nor a GPU."""
 
 from functools import partial
 from importlib import import_module

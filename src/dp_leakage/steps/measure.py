@@ -1,4 +1,4 @@
-"""Joins what was measured of a cell: its training, its attacks and its audits."""
+"""Join the measurements of a cell: its training, its attacks and its audits."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Turns what the membership attacks on a cell found into metrics of groups of its records."""
+"""Compute metrics of groups of records from the membership attacks on a cell."""
 
 from pathlib import Path
 

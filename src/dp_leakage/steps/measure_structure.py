@@ -1,4 +1,4 @@
-"""Turns what models of trees and linear models consist of into metrics of what their structure gives away."""
+"""Compute disclosure metrics from the structure of tree and linear models."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Scales, projects and normalizes the features, if the study says so."""
+"""Scale, project and normalize the features, if the study says so."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""Times an epoch of every defense of one model, and of Opacus' hooks and plain PyTorch, in turns in one process.
+"""Time an epoch of every defense of one model, of Opacus' hooks and of plain PyTorch, alternating in one process.
 
-They take turns because a machine's speed drifts: compared epochs ran within seconds of each other. The output is a
-time, so the promise of the same bytes from the same settings does not hold for it.
+They alternate because a machine's speed drifts: compared epochs run within seconds of each other. The output is a
+time, so equal settings do not give equal bytes.
 """
 
 import time

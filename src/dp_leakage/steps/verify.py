@@ -1,4 +1,4 @@
-"""Reads every file of a study to its last byte and compares it with the digest that it holds."""
+"""Read every file of a study completely and compare it with its embedded digest."""
 
 from pathlib import Path
 

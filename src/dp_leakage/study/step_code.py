@@ -1,4 +1,4 @@
-"""The fingerprint of the code that a step runs, so that an edit reruns only the steps that it reaches."""
+"""Fingerprint of a step's code, so that an edit reruns only the affected steps."""
 
 from functools import cache
 from pathlib import Path
@@ -85,7 +85,9 @@ def own_layers(architecture: Json) -> tuple[Path, ...]:
 
 
 def own_files(training: Json) -> tuple[Path, ...]:
-    """The files of the user's own modules, layers, estimators and mechanisms, so that an edit of one retrains."""
+    """Return the files of the user's own modules, layers, estimators and mechanisms, so that an edit of one
+    retrains.
+    """
     mechanism = training["mechanism"] or {}
     names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise", "sampler", "unit"))
     files = [*(FILES[name] for name in names if name in FILES), *own_layers(training["architecture"])]

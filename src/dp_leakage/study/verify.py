@@ -1,4 +1,4 @@
-"""Checks that a study's files are whole, by the digests they hold."""
+"""Integrity check of a study's files by their embedded digests."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

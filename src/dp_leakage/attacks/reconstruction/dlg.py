@@ -1,4 +1,4 @@
-"""Deep leakage from gradients (Zhu et al. 2019): finds the images and labels whose gradient equals the seen one."""
+"""Deep leakage from gradients (Zhu et al. 2019): search for images and labels with the observed gradient."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The result of a reconstruction attack: how close its images come, and the images."""
+"""Result of a reconstruction attack: the images and their distance from the originals."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def outcome(
     settings: dict,
     mechanism: Mechanism | None,
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """The score file and the pictures of an attack.
+    """Return the score table and the images of an attack.
 
     Args:
         data: for the spread of its pixels.
@@ -82,7 +82,8 @@ def outcome(
 
 
 def matched(made: np.ndarray, truth: np.ndarray, batch: int) -> np.ndarray:
-    """The rebuilt images of each batch in the order of the originals: the assignment with the least squared error.
+    """Return the reconstructed images of each batch in the order of the originals: the assignment with the least
+    squared error.
 
     Args:
         made, truth: (n, …), consecutive ones are a batch.

@@ -63,12 +63,12 @@ ACCOUNTANTS: dict[str, Accountant] = {}
 
 
 def bound(norm: Tensor, clip_norm: float) -> Tensor:
-    """min(1, C/‖g‖), with C as it stands at the beginning."""
+    """Return min(1, C/‖g‖) with the initial C."""
     return (clip_norm / norm.clamp(min=clip_norm)).clamp(max=1.0)
 
 
 class Noise(gaussian.Noise):
-    """Clips each model at a norm of its own, which it moves after every step."""
+    """Noise and clipping with a separate norm for each model, which changes after every step."""
 
     bounds = True
     remembered = ("clip_norms",)
@@ -88,7 +88,7 @@ class Noise(gaussian.Noise):
             row.normal_(0.0, self.of_sum * float(clip_norm) / self.divisor, generator=generator)
 
     def scales(self, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:
-        """As in `base.Noise`; counts the lengths, each by its weight."""
+        """As in `base.Noise`; also counts the norms below the threshold, weighted."""
         from dp_leakage.privacy.clipping import bound_scales
 
         clip_norms = self.clip_norm_of(models)

@@ -1,4 +1,4 @@
-"""What every check of a study uses to complain: one sentence that names the key, its value and what is valid."""
+"""Error messages of the checks of a study: one sentence with the key, its value and the valid values."""
 
 from collections.abc import Iterable
 

@@ -22,7 +22,7 @@ from dp_leakage.study.checks.complaints import check_known, require
 
 
 def check_defenses(spec: Json) -> None:
-    """There is a baseline, and the keys of each entry suit its defense, accountant and models."""
+    """Check that a baseline exists, and that the keys of each entry suit its defense, accountant and models."""
     complaint = "key 'defenses' lacks the entry '- defense: none', to which every loss is relative"
     require(any(entry["defense"] == "none" for entry in spec["defenses"]), complaint)
     for position, entry in enumerate(spec["defenses"]):
@@ -47,7 +47,7 @@ def check_defenses(spec: Json) -> None:
 
 
 def _check_keys(entry: Json, key: str) -> None:
-    """Refuses keys that do not apply to this defense, and asks for those that it needs."""
+    """Refuse keys that do not apply to this defense, and require those that it needs."""
     kind = entry["defense"]
     for given in entry:
         others = [name for name in defenses() if given in keys_of(name)]
