@@ -1,4 +1,6 @@
-"""Attribute inference (Yeom et al. 2018): of two values of a feature, guess the one whose loss suits a member."""
+"""Attribute inference (Yeom et al. 2018): guess, of two values of a feature, the one with the more member-like
+loss.
+"""
 
 from typing import Any
 

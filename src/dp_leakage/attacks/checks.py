@@ -17,7 +17,7 @@ def checked_scores(scored: Any, who: str, family: str, models: int) -> tuple[pd.
 
     Args:
         scored: what it returned.
-        who: the plugin and its attack, for the complaint (`user_code.whose`).
+        who: the plugin and its attack, for the error message (`user_code.whose`).
         family: of the attack.
         models: number of target models; repeats are numbered from 0 to one less.
 
@@ -54,9 +54,9 @@ def check_said(said: Any, who: str, family: str, shape: tuple[int, int]) -> None
 
     Args:
         said: what it returned.
-        who: the plugin and its attack, for the complaint (`user_code.whose`).
+        who: the plugin and its attack, for the error message (`user_code.whose`).
         family: of the attack.
-        shape: (models, records asked about), of each array.
+        shape: (models, queried records), of each array.
 
     Raises:
         UserError: names the plugin, and the array that is missing or wrong.

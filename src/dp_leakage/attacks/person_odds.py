@@ -65,7 +65,7 @@ def odds(fitted: Sequence[Any], score: np.ndarray, owner: np.ndarray) -> np.ndar
 def features(score: np.ndarray, owner: np.ndarray) -> np.ndarray:
     """Sum, mean and maximum of each person's scores, and the logarithm of their number, float64 (R, P, 4).
 
-    ``score`` is (R, n); ``owner``, int64 (n,) from 0 on, says whose each record is.
+    ``score`` is (R, n); ``owner``, int64 (n,) from 0 on, is the owner of each record.
     """
     told = [combined(score, owner, how) for how in ("sum", "mean", "max")]
     return np.stack([*told, np.broadcast_to(np.log(np.bincount(owner)), told[0].shape)], axis=-1)

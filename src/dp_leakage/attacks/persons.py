@@ -17,13 +17,13 @@ def person_columns(
     """Return the columns of a score file with a row per repeat and person, in place of one per repeat and record.
 
     Args:
-        asked: the R models under attack and the n records asked about, with whose they are.
+        asked: the R models under attack and the n queried records, with whose they are.
         said: ``score`` and ``flagged`` of a membership attack, (R, n).
         how: how a person's scores become one. ``sum`` suits logarithms of likelihood ratios: it is the ratio of all
             records together if they are independent. ``mean`` suits scores that also tell how hard a record is;
             ``max`` is the record that gives most away; ``learned`` weighs these and the number of records
             (`person_odds`).
-        weighed: the persons' log odds (R, P) from the records' scores and whose they are, if ``how`` is ``learned``.
+        weighed: the people's log odds (R, P) from the records' scores and whose they are, if ``how`` is ``learned``.
 
     Returns:
         As `score_columns`; ``record`` holds the person, and a person is flagged if at least half of the records are,

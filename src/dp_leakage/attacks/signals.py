@@ -33,7 +33,7 @@ class Signals:
         probability: float32 (R, n, C), of all classes; None unless it was read.
         x: float32 (n, …), the features; None unless they were read.
         losses: float32 (E, R, n), the loss at each evaluated epoch of the training, in nats; None unless it was read.
-        person: int64 (n,), whose record each is; None if every record is a person of its own.
+        person: int64 (n,), the owner of each record; None if every record has its own owner.
         left_out: for reference models: whether model r must not judge target r, since the same coins decided about both
             (it may be the target itself). Only attacks that declare it (``LEAVES_OUT``) receive such signals.
     """
@@ -107,7 +107,7 @@ class Signals:
         """Construct from the arrays of a file without probabilities, features and losses; the inverse of `arrays`.
 
         Raises:
-            UserError: they are not what models can have said; the complaint begins with the file, ``where``.
+            UserError: they are not what models can have said; the error message begins with the file, ``where``.
         """
         known = IN_FILE | ({"person": Expected("int64", "n", 0)} if "person" in arrays else {})
         check_arrays(arrays, known, str(where))
@@ -162,7 +162,7 @@ def score_columns(asked: Signals, said: Mapping[str, np.ndarray]) -> dict[str, A
     """Return the columns of the score file of an attack that reads signals.
 
     Args:
-        asked: the R models under attack and the n records asked about; says who is a member.
+        asked: the R models under attack and the n queried records; says who is a member.
         said: what the attack says, each (R, n): ``score`` and ``flagged`` of a membership attack.
 
     Returns:

@@ -43,7 +43,7 @@ def _within(kind: Callable[[str], T], what: str, holds: Callable[[T], bool]) -> 
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser without abbreviations. Its complaint is one line that begins with ``error:``.
+    """Argument parser without abbreviations. Its error message is one line that begins with ``error:``.
 
     From then on what a terminal cannot show (ε, where that is set to ASCII) is printed as Python escapes it.
     """

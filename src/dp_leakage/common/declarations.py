@@ -65,7 +65,7 @@ def check_plain(where: str, word: str, given: object) -> None:
     """Refuse a declaration that is not a mapping of names to plain data, as in a study file.
 
     Args:
-        where: the file, for the complaint.
+        where: the file, for the error message.
         word: such as ``ATTACK``.
         given: what the file declares.
 
@@ -85,7 +85,7 @@ def things_of(
     Args:
         word: such as ``ATTACK``.
         made: makes one thing of ``where``, ``module`` and its own declaration.
-        where: the file, for the complaint.
+        where: the file, for the error message.
         module: its dotted name or path. The last part is the thing's name if the file declares only one.
         given: what the file declares.
 
@@ -99,7 +99,7 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
     """Name → declaration: one for each variant, or a single one called ``name``.
 
     Args:
-        where: file, for the complaint.
+        where: file, for the error message.
         word: such as ``ATTACK``.
         name: of the file.
         given: what the file declares.

@@ -17,7 +17,7 @@ def rounded_up(value: float, digits: int, slack: float = SLACK) -> str:
 
 
 def rounded_down(value: float, digits: int, slack: float = SLACK) -> str:
-    """The same of a lower bound."""
+    """As `rounded_up`, for a lower bound."""
     return _significant(value, digits, ROUND_FLOOR, slack)
 
 

@@ -48,16 +48,16 @@ def holds(value: object, schema: Schema) -> bool:
 
 
 def check(value: object, schema: Schema, where: str = "", key: str = "") -> None:
-    """Refuses a value that a schema does not allow.
+    """Refuse a value that a schema does not allow.
 
     Args:
         value: plain data.
         schema: of the value.
-        where: the file, for the complaint.
+        where: the file, for the error message.
         key: of the value in that file; the keys below it are added.
 
     Raises:
-        UserError: the complaint about the value nearest to the top.
+        UserError: the error message about the value nearest to the top.
     """
     errors = list(_validator()(schema).iter_errors(value))
     if errors:

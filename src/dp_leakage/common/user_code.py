@@ -239,7 +239,7 @@ def _positive(plugin: str, words: str, value: Any) -> float:
 
 
 def add_folder(folder: Path) -> None:
-    """Puts a folder at the end of Python's path, so that its files hide no installed module."""
+    """Put a folder at the end of Python's path, so that its files hide no installed module."""
     if folder not in FOLDERS:
         FOLDERS.append(folder)
         sys.path.append(str(folder))

@@ -95,7 +95,7 @@ def parse(text: str, where: str) -> Any:
 
     Args:
         text: the document.
-        where: file or key, for the complaint.
+        where: file or key, for the error message.
 
     Raises:
         UserError: not YAML, more than one document, too long, a tag, a key that stands twice; see also `check_value`.
@@ -156,7 +156,7 @@ def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> int:
 
     Args:
         value: what was read.
-        where: file, for the complaint.
+        where: file, for the error message.
         key: of the value, its parts joined by dots.
         depth: levels above it.
 
@@ -186,7 +186,7 @@ def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> int:
 
 
 def _check_scalar(value: object, place: str) -> None:
-    """Args: value, and the words before it in a complaint."""
+    """Args: value, and the words before it in an error message."""
     if not isinstance(value, str | int | float | None):
         raise UserError(
             f"{place} {type(value).__name__} ({value!r:.50}); valid are numbers, texts, truth values and null"

@@ -4,7 +4,7 @@ A source is one file of ``data/sources``, or a plugin, with a literal ``SOURCE``
 `common.declarations`), whose keys are the fields of `Source`, and a function
 
     load(spec, data_dir) → a `raw.Raw`, all records of the source
-    count(spec) → at most how many records, or persons, these are; optional
+    count(spec) → at most how many records, or people, these are; optional
 
 where ``spec`` is the study's checked description of it and ``data_dir`` the folder of published sets. Importing this
 package reads only the files' declarations; a source's module is imported when it loads.

@@ -22,9 +22,9 @@ class Canaries(NamedTuple):
     Attributes:
         x: float32 (rows, …), the records with the canaries; y: int64 (rows,).
         fixed: int64 rows that every model trains on.
-        held, other: int64 (r,) rows; a coin decides which of the two fills each place.
+        held, other: int64 (r,) rows; random inclusion decides which of the two fills each place.
         of: int64 (r,), the canary of each of the two, 0 to m − 1. Only a person can have several rows.
-        person: int64 (rows,), whose each record is, with ``held`` and ``other`` a person's of their own; or None.
+        person: int64 (rows,), the owner of each record, with ``held`` and ``other`` a person's of their own; or None.
         first: rows from here on are not records; they stand for nothing, or for a gradient.
     """
 
@@ -48,12 +48,12 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
     it adds coordinates to a step's sum that no other record touches. ``blank``: zeros with one label, or zeros with
     another. ``gradient``: no records; the training puts gradients in their places.
 
-    If it is known whose each record is, canaries are persons, in place of persons with all their records. A ``natural``
+    If owners are known, canaries are people, in place of people with all their records. A ``natural``
     or ``mislabeled`` one has all records of a member, or of a non-member with about as many, of whom the longer one is
     cut; any other has one record.
 
     Args:
-        data: features, labels, roles and perhaps persons; the features must be flat, (n, d), for ``feature``.
+        data: features, labels, roles and perhaps people; the features must be flat, (n, d), for ``feature``.
         kind: one of `KINDS`.
         count: m ≥ 1.
         replaced: the coin decides between the two; otherwise between the first and nothing.

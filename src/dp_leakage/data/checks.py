@@ -11,7 +11,7 @@ def check_raw(raw: object, where: str) -> Raw:
 
     Args:
         raw: what it returned.
-        where: which function of which plugin, for the complaint.
+        where: which function of which plugin, for the error message.
 
     Raises:
         UserError: it is not a `Raw`, or breaks a promise of `Raw`.

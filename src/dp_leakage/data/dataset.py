@@ -16,7 +16,7 @@ class Dataset(NamedTuple):
         roles: role name → int64 row numbers of ``x``: ``target_members`` or, in design ``coins``, ``pool``,
             ``target_nonmembers``, ``shadow_pool``, ``reference_pool``, …; roles do not overlap.
         sensitive: int64 columns of ``x`` that attribute inference may guess; empty means any column.
-        person: int64 (n,), whose record each is; None if every record is a person of its own.
+        person: int64 (n,), the owner of each record; None if every record has its own owner.
         own_values: float32 (n, c), what the user's c sensitive columns hold, before any projection: numbers in the
             user's units, or the places of categories; None if no column is sensitive.
     """

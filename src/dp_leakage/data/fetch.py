@@ -68,7 +68,7 @@ def download(remote: Remote, folder: Path, dataset: str) -> Path:
 
 
 def checksum_note(path: Path, remote: Remote) -> str:
-    """Says whether a found file is the published one, byte for byte."""
+    """State whether a found file equals the published one, byte for byte."""
     if remote.checksum is None:
         return f"{path.name}: no checksum is published; its structure was checked."
     kind, published = remote.checksum.split(":")

@@ -56,7 +56,7 @@ class Outputs(NamedTuple):
 
 
 def read_outputs(path: Path, member: bool = True) -> Outputs:
-    """Reads a file of outputs. ``member``: whether it must say which records were trained on.
+    """Read a file of outputs. ``member``: whether it must say which records were trained on.
 
     Raises:
         UserError: whatever is wrong with the file, in one sentence that names it.
@@ -322,7 +322,9 @@ def _check_probabilities(values: np.ndarray, path: Path, record: np.ndarray) -> 
 
 
 def _require(good: np.ndarray, complaint: str, record: np.ndarray, badness: np.ndarray | None = None) -> None:
-    """``good`` ends in the records' axis. The complaint names the first (or worst) bad record."""
+    """Raise UserError if a condition fails. ``good`` ends in the records' axis; the message names the first (or
+    worst) bad record.
+    """
     each = good.reshape(-1, len(record)).all(axis=0)
     if not each.all():
         row = int(np.flatnonzero(~each)[0]) if badness is None else int(badness.argmax())

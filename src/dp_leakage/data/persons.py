@@ -28,7 +28,7 @@ def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
 
     Args:
         names: (n,) a person's name for each record, as text or number.
-        where: what holds them, for complaints.
+        where: what holds them, for error messages.
 
     Raises:
         UserError: a name is missing or neither text nor number, or the names are of fewer than two persons.
@@ -93,7 +93,7 @@ def effective(person: np.ndarray) -> float:
 
 
 def effective_of(counts: np.ndarray) -> float:
-    """The same from how many records each person has."""
+    """As `effective`, from each person's number of records."""
     return float(counts.sum() ** 2 / np.square(counts, dtype=float).sum())
 
 
@@ -147,9 +147,11 @@ class NumberedFiles(NamedTuple):
 
 
 def numbered_files(names: Sequence[str], y: np.ndarray) -> NumberedFiles | None:
-    """The persons that files seem to be named by: most files share what stands before a separator and a number with
-    another, at least `LEAST_PERSONS` of these names have at least `LEAST_RECORDS` files on average, and they are not
-    just the classes (as in ``cat/cat_07.png``). None if the files are named otherwise.
+    """Return the people that file names seem to identify, or None.
+
+    Most file names must consist of a name shared with another file, a separator and a number. At least `LEAST_PERSONS`
+    of these names must have at least `LEAST_RECORDS` files on average, and they must not just be the classes (as in
+    ``cat/cat_07.png``).
 
     Args:
         names: (n,) paths of the files in their folder.

@@ -33,11 +33,11 @@ def profile(
 ) -> list[str]:
     """Sentences on what makes results on ``raw``, split into ``roles`` (role → rows), hard to judge, if anything does.
 
-    They report too few records in a role, too few (of persons: people) of a class among the members, classes that are
+    They report too few records in a role, too few (of people: people) of a class among the members, classes that are
     absent there or where accuracy is measured, a single class, one class that dominates, constant columns, columns that
     give the label away or seem to number the records, records that occur in two roles or twice in one, records that
     nearly do (``copies``, of `copies_of`, if it is known), and columns or names of files that seem to say whose record
-    it is. Studies of a model that was ``trained_elsewhere`` know no persons, so none are proposed there.
+    it is. Studies of a model that was ``trained_elsewhere`` know no people, so none are proposed there.
     """
     role = trained_role(roles)
     members, place = roles.get(role, np.arange(len(raw.y))), PLACES[role]

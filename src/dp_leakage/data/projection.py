@@ -50,14 +50,14 @@ class Projection(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What `project` fits, as numbers: shift and stretch, then a projection, then the record's own norm.
+    """Numbers fitted by `project`: shift and stretch, then a projection, then each record's own norm.
 
     Attributes:
         shift, stretch: float64, the shape of a record: (x − shift)/stretch; None if nothing is scaled.
-        projection: of the flattened record; None for none.
+        projection: of the flattened record; None: none.
         whiten: whether each component is divided by its standard deviation.
         row_norm: whether the record is then divided by its ℓ2 norm; one of zeros stays.
-        learned: what computes learned features, before all of this; None for none.
+        learned: what computes learned features, before all of this; None: none.
     """
 
     shift: np.ndarray | None = None

@@ -82,8 +82,8 @@ class Raw(NamedTuple):
         persons: columns of the user's table that seem to say whose record it is, features or not, and how many
             different values each has (`persons.likely_persons`).
         divisor: what the numbers of the file were divided by: 255 for images of whole numbers.
-        person: int64 (n,), whose record each is, persons from 0; None if every record is a person of its own.
-        people: the persons' names, by these numbers; empty if there are none.
+        person: int64 (n,), the owner of each record, numbered from 0; None if every record has its own owner.
+        people: the names of the people, by these numbers; empty if there are none.
     """
 
     x: np.ndarray
@@ -171,7 +171,7 @@ def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
 
     Args:
         labels: (n,) integers, booleans, texts, or floats that are whole numbers.
-        where: file and column, for the complaint.
+        where: file and column, for the error message.
 
     Raises:
         UserError: a label is missing or fractional, or there are fewer than two classes.

@@ -40,7 +40,7 @@ class Filters(NamedTuple):
 
 
 def check_images(shape: tuple[int, ...]) -> None:
-    """Refuses records that have no scattering features.
+    """Refuse records that have no scattering features.
 
     Args:
         shape: of a record.

@@ -34,7 +34,7 @@ def split(
         seed: of the draw.
         stratified: give each role the class shares of the rows that are left for it, to the nearest record.
         given: role → the rows that it is drawn from (a publisher's test set, say); other roles draw from all.
-        what: is drawn, for complaints.
+        what: is drawn, for error messages.
 
     Returns:
         role → int64 rows in random order, so that the first k of them are a random k.
@@ -70,15 +70,15 @@ def split_persons(person: np.ndarray, roles: Mapping[str, int], *, seed: int) ->
     """Draw rows for each role, with all records of a person in one role.
 
     Args:
-        person: int64 (n,), whose record each is, persons from 0.
-        roles: role → number of persons, in the order in which they are drawn.
+        person: int64 (n,), the owner of each record, numbered from 0.
+        roles: role → number of people, in the order in which they are drawn.
         seed: of the draw.
 
     Returns:
         role → int64 rows, person by person in random order.
 
     Raises:
-        UserError: a size below 1, or more persons wanted than there are.
+        UserError: a size below 1, or more people wanted than there are.
     """
     everybody = np.zeros(int(person.max()) + 1, np.int64)
     drawn = split(everybody, roles, seed=seed, stratified=False, what="persons")

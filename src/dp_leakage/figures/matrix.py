@@ -1,4 +1,4 @@
-"""Defenses × attacks: one number per pair, as a colored table."""
+"""Defenses × attacks: one number per pair, as a heat map."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,7 @@ def _style(row: Any) -> dict[str, str]:
 
 
 def _beyond(rows: pd.DataFrame) -> list[bool]:
-    """Which numbers surely exceed what is proven, by intervals of all that have a limit which hold together."""
+    """Return which numbers significantly exceed their proven limit, by simultaneous intervals."""
     limited = int(rows["advantage_proven"].lt(1).sum())
     each = rows[["measured", "low", "high", "advantage_proven"]].itertuples(index=False)
     return [

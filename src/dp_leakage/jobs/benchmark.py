@@ -53,7 +53,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def follow_work(folder: Path) -> None:
-    """Lets Snakemake's benchmark timer measure the forks of jobs that were handed over.
+    """Let Snakemake's benchmark timer measure the forks of jobs that were handed over.
 
     Raises:
         AttributeError: this version of Snakemake measures in another way.

@@ -90,7 +90,7 @@ def _ancestors() -> list[int]:
 
 
 def _send(server: _socket.socket, module: str, arguments: list[str]) -> None:
-    """Asks the server for this process's work."""
+    """Query the server for this process's work."""
     mask = os.umask(0o022)
     os.umask(mask)
     request = {

@@ -78,7 +78,7 @@ def _identities(job: Any) -> list[str]:
 
 
 def end_soon(executor: Any) -> None:
-    """Makes a cluster's executor stop while it sleeps, and cancel by the run's name the jobs that it lost track of."""
+    """Make a cluster's executor stop while it sleeps, and cancel by the run's name the jobs that it lost track of."""
     asleep, cancel_jobs = executor.sleep, executor.cancel_jobs
 
     async def sleep(own: Any) -> None:

@@ -149,7 +149,7 @@ class Server:
         return self.fit
 
     def _begin(self, request: dict[str, Any], files: list[int], waiting: socket.socket) -> None:
-        """Starts a job: in a fork that stayed, where the step can use its device, or else in a new one."""
+        """Start a job: in a fork that stayed, where the step can use its device, or else in a new one."""
         imported, tell = os.pipe()
         os.set_blocking(imported, False)
         client = int.from_bytes(waiting.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
@@ -272,7 +272,7 @@ def _lasting(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _keep_finalizers() -> None:
-    """Lets a fork end without the finalizers of objects that are the server's: PyTorch has 20 ms of them."""
+    """Let a fork end without the finalizers of objects that are the server's: PyTorch has 20 ms of them."""
     for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
         finalizer.atexit = False
 

@@ -194,7 +194,7 @@ def _origin(module: object) -> str:
 
 
 def flush() -> None:
-    """Writes out what Python and C hold back."""
+    """Write out what Python and C hold back."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()

@@ -107,7 +107,7 @@ def _linear(known: np.ndarray, of: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 
 def _boosted(known: np.ndarray, of: np.ndarray, asked: np.ndarray, how: dict, rounds: int) -> np.ndarray:
-    """The same by boosted trees; of two classes the probability of the second alone."""
+    """As `_linear`, by boosted trees; for two classes the probability of the second only."""
     import lightgbm
 
     return np.asarray(lightgbm.train(how, lightgbm.Dataset(known, of.astype(int)), rounds).predict(asked))

@@ -33,7 +33,7 @@ def measure_coins(
         comparisons: number of bounds that the study states together. The rows for ``all`` repeats are corrected for it,
             so that they hold together with 95 % confidence over all cells. The row of one repeat is not corrected
             (``stated=alone``).
-        neighbors: what a coin decides, ``add_remove`` or ``zero_out``, which depends on the batches that it changes.
+        neighbors: ``add_remove`` or ``zero_out``, by the effect of inclusion on the batches.
         own: the claim of exactly this mechanism. From the same guesses it shows more than the bare claim of (ε, δ)-DP,
             and gets a row of its own (``claim=own``), for all repeats together.
     """

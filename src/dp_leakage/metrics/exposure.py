@@ -40,8 +40,8 @@ def exposed(score: np.ndarray, member: np.ndarray, seed: int = 0) -> Exposed:
 
     Args:
         score: float (R, n); higher means member.
-        member: bool (R, n), by coins.
-        seed: of the coins that are dealt anew.
+        member: bool (R, n), random inclusion.
+        seed: of the coins that are dealt again.
     """
     rng, score = np.random.default_rng(seed), aligned(score)
     score = score - score.mean(axis=0)

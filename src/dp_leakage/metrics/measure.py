@@ -53,7 +53,7 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
             threshold_advantage is TPR − FPR at fixed thresholds, for the report's test (`thresholds`). Further rows
             follow the papers' definitions: membership_advantage and balanced_accuracy of the attack's own decision;
             membership_auc; and members_exposed with counting=mean and, over all repeats, counting=all_runs. If rows are
-            persons, and ``of_records`` keeps the scores of their records: record_advantage, record_auc and record_tpr,
+            people, and ``of_records`` keeps the scores of their records: record_advantage, record_auc and record_tpr,
             what the attack reaches against single records.
 
     Raises:

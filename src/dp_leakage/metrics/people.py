@@ -56,7 +56,7 @@ def over_people(right: np.ndarray, person: np.ndarray) -> Estimate:
     """Return the share of right answers, bool (n,), n ≥ 1, with Wilson's 95 % interval at the number of
     `as_independent`.
 
-    ``person``, int64 (n,), says whose each record is.
+    ``person``, int64 (n,), is the owner of each record.
     """
     return wilson(float(right.mean()), as_independent(RightAnswers.of(right[None], person)))
 

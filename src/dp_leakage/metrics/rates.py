@@ -68,7 +68,7 @@ def tpr_at(score: np.ndarray, member: np.ndarray, fpr: float, owner: np.ndarray 
         score: float (R, n), of n records in R runs; higher means member.
         member: bool (R, n) by coins, or (n,) if all runs have the same members.
         fpr: in (0, 1).
-        owner: int64 (n,) from 0 on: whose each record is, if only owners are independent.
+        owner: int64 (n,) from 0 on: the owner of each record, if only owners are independent.
     """
     by_coins = member.ndim == 2
     score = aligned(score) if by_coins else score

@@ -32,7 +32,7 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
     Args:
         frame: repeat, target, restart, some of ``mse``, ``mse_standardized``, ``ssim`` and ``distance``, and the
             attack's own columns, which are of `rows.QUALIFIERS` (``layer``, ``variant``). Each of their values is
-            measured separately. Perhaps also ``gradient``, the number of the gradient that the target was rebuilt from
+            measured separately. Perhaps also ``gradient``, the number of the gradient from which the target was rebuilt
             together with others: targets of one gradient come out, or do not, together, so only gradients count as
             independent. And perhaps those of `RECOGNIZED`: how many candidates there were, the chance that the record
             is recognized among them, and how often any attack can be right.
@@ -72,8 +72,14 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
 
 
 def _blocks(part: pd.DataFrame, column: str, origin: "pd.Series[Any]") -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """The values of single repeats, (1, targets), and of all, (R, targets), each with what the targets were rebuilt
-    from, numbered from 0 on; int64 (targets,). ``origin``: target → the gradient that it shares, or itself.
+    """Yield repeat, values and origins: of single repeats, (1, targets), and of all, (R, targets).
+
+    Origins are the gradients from which the targets were rebuilt, numbered from 0, int64 (targets,).
+
+    Args:
+        part: rows of one attack.
+        column: of the values.
+        origin: target → its gradient, or itself.
     """
     pivoted = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean")
     values, owner = pivoted.to_numpy(), pd.factorize(origin.loc[pivoted.columns])[0]

@@ -61,7 +61,7 @@ class Resemblance(NamedTuple):
 def resemblance(
     correct: np.ndarray, trained_on: np.ndarray, reference_correct: np.ndarray, reference_trained_on: np.ndarray
 ) -> Resemblance:
-    """Compares the models under attack with the references on the same records.
+    """Compare the models under attack with the references on the same records.
 
     Args:
         correct, trained_on: bool (K, n), of the models under attack: right on a record; trained on it.

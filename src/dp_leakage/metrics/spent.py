@@ -66,7 +66,7 @@ def spent_alike(frame: pd.DataFrame, neighbors: str | None = None) -> tuple[pd.D
 def known(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of accounted ε that count, with ``epsilon_spent``, ``spent_accountant`` and ``spent_neighbors``.
 
-    Neighbors are those of records (or persons), also where a mechanism's units are (sub)classes. A record more or fewer
+    Neighbors are those of records (or people), also where a mechanism's units are (sub)classes. A record more or fewer
     changes what its class is, so an accountant's ε for one class in place of another is that of ``add_remove`` here.
     Its ε for a class more or fewer is of no record.
     """

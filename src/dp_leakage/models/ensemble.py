@@ -35,7 +35,7 @@ class Models(Protocol):
         """Return the device of the models."""
 
     def to(self, device: str) -> "Models":
-        """The same models on another device."""
+        """Return the same models on another device."""
 
     def logits(self, x: Tensor, models: Sequence[int] | None = None, rows: Tensor | None = None) -> Tensor:
         """Logits (K, n, C) on the records x (n, …), or on these rows of them."""
@@ -117,7 +117,7 @@ class Ensemble:
         return next(iter(self.parameters.values())).device
 
     def to(self, device: str) -> "Ensemble":
-        """The same models on another device."""
+        """Return the same models on another device."""
         return replace(self, parameters={name: value.to(device) for name, value in self.parameters.items()})
 
     @torch.no_grad()

@@ -77,7 +77,7 @@ def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, d
 
 
 def check_bound(bound: Bound | str, clip_norm: float) -> None:
-    """Refuses with a UserError a file's bound that leaves a gradient of some length longer than ``clip_norm``."""
+    """Refuse with a UserError a file's bound that leaves a gradient of some length longer than ``clip_norm``."""
     if bound in get_args(Bound):
         return
     norms = torch.logspace(math.log10(LEAST_NORM), 38, LENGTHS)

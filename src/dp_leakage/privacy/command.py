@@ -44,7 +44,7 @@ EXACT = {"gaussian": "exact", "pure": "exact"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status, 2 if the question has no answer."""
+    """Run the command line; returns the exit status, 2 if the question has no answer."""
     options = parser().parse_args(arguments)
     try:
         if options.answer == "select":

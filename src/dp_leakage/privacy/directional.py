@@ -231,7 +231,7 @@ def _add_linear_rows(part: LinearGradients, models: Sequence[int], drawing: Draw
 def _draw_rows(
     examples: list[LinearRows], drawn_as: torch.dtype, generators: Sequence[Generator], sums: list[Tensor]
 ) -> None:
-    """Adds one draw around each row of each model's examples to the model's ``sums``, float64 (o, i + 1)."""
+    """Add one draw around each row of each model's examples to the model's ``sums``, float64 (o, i + 1)."""
     dimension = examples[0].means.shape[1]
     dtype = torch.float64 if dimension < SHORT else drawn_as
     noises, alongs, acrosses, lengths = [], [], [], []

@@ -24,7 +24,7 @@ class Mechanism:
 
     Attributes:
         sampler: ``shuffle`` each unit once an epoch; ``poisson`` each with rate batch_size/n;
-            ``wor`` a fixed-size batch without replacement, drawn anew at each step; ``cyclic`` each unit once an
+            ``wor`` a fixed-size batch without replacement, drawn again at each step; ``cyclic`` each unit once an
             epoch, in the same order in every epoch; ``balls_in_bins`` each unit in one step of each epoch, drawn
             independently for each; ``cyclic_poisson`` each in one of `turns` parts of the data, drawn once and
             independently, of which step after step the next one is sampled with a rate that keeps batches as large;

@@ -56,7 +56,7 @@ def sample_vmf_of_streams(means: Tensor, kappas: Tensor, generators: Sequence[Ge
 def _turned(
     noise: Tensor, rows: Tensor, kappas: Tensor, streams: "Streams", products: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """Draws around the ``rows`` (n, d) from standard normal ``noise`` (n, d), which it overwrites.
+    """Draw around the ``rows`` (n, d) from standard normal ``noise`` (n, d), which it overwrites.
 
     ``products`` are inner products of rows, float64 (n,).
     """
@@ -161,7 +161,7 @@ def _accepted(
 def _accepted_at_once(
     dimension: int, x0: Tensor, first: tuple[Tensor, Tensor], chance: Tensor, streams: Streams
 ) -> tuple[Tensor, Tensor]:
-    """The same from so many proposals that waiting for the result is not necessary."""
+    """As the rejection loop, with enough proposals that the result need not be waited for."""
     radius, angle, chances = streams.uniforms(3 * (PROPOSALS - 1)).unflatten(0, (3, -1))
     again, across = sphere_coordinate(dimension, radius, angle)
     proposed, beside = torch.cat([first[0][None], again]), torch.cat([first[1][None], across])
@@ -216,5 +216,5 @@ def _row_products(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _each_product(a: Tensor, b: Tensor) -> Tensor:
-    """The same one by one: a batched product of a single row rounds otherwise than one of several."""
+    """Compute products one by one: a batched product of a single row rounds differently from one of several."""
     return torch.stack([torch.dot(*rows) for rows in zip(a, b, strict=True)]).double()

@@ -94,7 +94,7 @@ class Training:
         return self.epochs if self.sampler in ONCE_AN_EPOCH else ceil(self.steps / self.mechanism.turns)
 
     def under(self, sampler: str) -> "Training":
-        """The same training with batches drawn in another way."""
+        """Return the same training with another sampler."""
         return self if sampler == self.sampler else replace(self, mechanism=replace(self.mechanism, sampler=sampler))
 
 

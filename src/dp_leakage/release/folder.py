@@ -126,7 +126,7 @@ def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Makes a new name in a folder survive a crash of the machine."""
+    """Make a new name in a folder survive a crash of the machine."""
     place = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(place)

@@ -32,7 +32,7 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
 
     Args:
         study, cell: what is released.
-        coins: records or persons whose membership in a model a coin decided, for the most that an audit could have
+        coins: records or people whose membership in a model a coin decided, for the most that an audit could have
             shown.
 
     Raises:

@@ -127,7 +127,7 @@ def inputs_of(raw: Raw, rows: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def check_onnx(content: bytes, raw: Raw, x: np.ndarray, layers: Layers, parameters: Parameters) -> None:
-    """Asks the file about all records in onnxruntime, and the model about their features.
+    """Query the file about all records in onnxruntime, and the model about their features.
 
     Args:
         content: the file.
@@ -174,7 +174,7 @@ def _exported(whole: nn.Module, shape: tuple[int, ...], output: str) -> bytes:
 
 
 def _take_columns(model: Any, columns: tuple[Column, ...]) -> None:
-    """Replaces the model's input by one for each column of the table."""
+    """Replace the model's input by one for each column of the table."""
     from onnx import TensorProto, helper, numpy_helper
 
     graph = model.graph

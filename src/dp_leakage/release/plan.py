@@ -53,7 +53,7 @@ class Plan:
         raw: the source's records, for the names of columns and classes; released is none of its rows.
         data: the records as features.
         rows: int64 (n,): the records that are trained on.
-        person: int64 (n,): whose each of them is; None if the release hides single records.
+        person: int64 (n,): the owner of each; None if the release hides single records.
         judged: int64 (m,): those that accuracy is measured on; empty if all are trained on.
         fitted: how a raw row becomes features.
         training: with its noise.
@@ -135,7 +135,7 @@ def study_named(name: str, scale: str | None = None, release: Json | None = None
 
 
 def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
-    """Reads the records and solves for the noise.
+    """Read the records and solves for the noise.
 
     Args:
         study, cell: see `study_named`, `Study.cell_named`.

@@ -91,7 +91,7 @@ def run(
 
 
 def _spent(seconds: float) -> str:
-    """What a job used: time, memory, the device, and the packages that it imported, with their versions."""
+    """Return a job's resource use: time, memory, device, and the imported packages with their versions."""
     used, torch = resource.getrusage(resource.RUSAGE_SELF), sys.modules.get("torch")
     device = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_initialized() else "CPU"
     packages = ", ".join(f"{name} {version}" for name, version in imported().items())

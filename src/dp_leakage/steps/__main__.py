@@ -109,7 +109,7 @@ def planned(target: str, config: list[str]) -> tuple[str, dict[str, str]]:
 
 
 def run_by_hand(arguments: list[str]) -> int:
-    """Prints or debugs the command of one job; returns the exit status."""
+    """Print or debugs the command of one job; returns the exit status."""
     parser = Parser(prog="python -m dp_leakage.steps", description=(__doc__ or "").partition("\n")[0])
     show = parser.add_subparsers(required=True, parser_class=Parser).add_parser("show", help="print a job's command")
     show.add_argument("study", help="as it is called in results/, such as quickstart or quickstart-smoke")

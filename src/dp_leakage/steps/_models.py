@@ -131,7 +131,7 @@ def models_of(
     Args:
         tensors, made: as `read_tensors` gives them.
         data: what the models were trained on.
-        path: of the file, for complaints.
+        path: of the file, for error messages.
         identity: of the study's settings; None if there is no study.
         factory: makes the user's module, whose parameters are then replaced; None takes the study's.
 

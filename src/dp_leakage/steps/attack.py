@@ -29,7 +29,7 @@ def main(
     *,
     scores: Path,
 ) -> None:
-    """Reads the signals of the target models, and what the attack compares them with; writes its scores."""
+    """Read the signals of the target models, and what the attack compares them with; writes its scores."""
     inputs = settings["inputs"]
     target = read_signals(inputs, signals, class_scores, data, history=history)
     known: Any = None

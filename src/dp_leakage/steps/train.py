@@ -50,7 +50,7 @@ def main(
     tuned: Path | None = None,
     own: list[Path] | None = None,
 ) -> None:
-    """Reads ``data.npz``, the best learning rate and the user's ``own`` models; writes models, history, wall time."""
+    """Read ``data.npz``, the best learning rate and the user's ``own`` models; writes models, history, wall time."""
     started = time.perf_counter()
     use_copies(files_of(settings), own)
     arrays, _ = read_arrays(data, settings["data"])

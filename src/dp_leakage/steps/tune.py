@@ -21,7 +21,7 @@ from dp_leakage.training.tuning import FOLDS, folds, same_steps, with_rate
 
 
 def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
-    """Reads ``data.npz``; writes the accuracy of every rate on each fold, 0 if its training diverged."""
+    """Read ``data.npz``; writes the accuracy of every rate on each fold, 0 if its training diverged."""
     arrays, _ = read_arrays(data, settings["data"])
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
     person = arrays.get("person")

@@ -7,7 +7,7 @@ from dp_leakage.study.verify import check_content
 
 
 def main(settings: Json, files: list[Path]) -> None:
-    """Raises UserError, which names the files that are damaged."""
+    """Raise UserError, which names the files that are damaged."""
     log.info("%s files are whole, as their digests say", f"{check_content(files):,}")
 
 

@@ -159,7 +159,7 @@ class _Place:
         described: the model as the study describes it.
         engine: what trains the model.
         training: settings of the training, before those of a defense.
-        roles: how many records (or persons) each role has.
+        roles: how many records (or people) each role has.
         projection: how features are projected.
         attacks: what attacks the data set.
         design: how members are chosen.

@@ -73,7 +73,7 @@ def load_study(
         engine: in place of ``ensemble`` wherever the file says that, or nothing.
         asked: whether a study was requested, by its name. Only then must it have the scale, and is it computed what its
             audits reach.
-        place: where the overrides were read, for the complaint.
+        place: where the overrides were read, for the error message.
         data_dir: where published sets are; a data set whose file is not there is replaced by its ``stand_in``.
 
     Raises:
@@ -210,7 +210,7 @@ def load_studies(
         asked: as for `load_study`.
         needed: given the names that the studies may have, those that the run needs; by default all. Of the others only
             the schema and the names are checked, and they are left out without a word.
-        given: keys of the config that the command line set, for the complaint.
+        given: keys of the config that the command line set, for the error message.
 
     Raises:
         UserError: what is wrong with the config.
@@ -297,7 +297,7 @@ def _names_of(path: Path, raw: Json, schema: Json) -> Study:
 
 
 def _check_targets(study: Study, path: Path, names: Mapping[str, Path], taken: Mapping[str, str]) -> None:
-    """Refuses a study that has another's name, and a target that has the name of another target or of a rule."""
+    """Refuse a study that has another's name, and a target that has the name of another target or of a rule."""
     if study.target in names:
         raise UserError(f"study files {names[study.target]} and {path} are both called '{study.target}'; rename one")
     for number, target in enumerate(study.targets):
@@ -339,7 +339,7 @@ def _unquoted(key: str, value: object, place: str) -> object:
 
 
 def _check_changes(base: Mapping, changes: Mapping, key: str, where: str) -> None:
-    """Refuses changes that would change nothing: a null for a key that does not exist, or a key that names the study
+    """Refuse changes that would change nothing: a null for a key that does not exist, or a key that names the study
     itself.
     """
     for name, value in changes.items():

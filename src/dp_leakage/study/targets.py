@@ -161,7 +161,7 @@ def check_names(
     attack: str | None = None,
     part: str | None = None,
 ) -> None:
-    """Raises UserError if the wildcards of a path hold a name that the study does not have."""
+    """Raise UserError if the wildcards of a path hold a name that the study does not have."""
     for name, valid, what in (
         (dataset, study.spec["datasets"], "data set"),
         (model, study.spec["models"], "model"),

@@ -61,7 +61,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def require_scores(frame: pd.DataFrame, key: str, column: str, names: Iterable[str]) -> None:
-    """Raises UserError, naming the figure's setting ``key``, for a name that no row of ``column`` has."""
+    """Raise UserError, naming the figure's setting ``key``, for a name that no row of ``column`` has."""
     there = set(frame[column].unique())
     for value in names:
         if value not in there:

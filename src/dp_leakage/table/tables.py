@@ -40,7 +40,7 @@ class Tables:
     Attributes:
         tables: one below the other.
         notes: footnotes, a sentence or more each.
-        title: above everything; None for none.
+        title: above everything; None: none.
     """
 
     tables: Sequence[Table]

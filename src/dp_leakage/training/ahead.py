@@ -27,7 +27,7 @@ class Ahead:
         self.kept: tuple[int, Tensor, Drawn, Tensor] | None = None
 
     def prepare(self, epoch: int) -> None:
-        """Draws the batches of an epoch in advance."""
+        """Draw the batches of an epoch in advance."""
         if epoch < self.epochs:
             before = self._states()
             drawn = self.draw(epoch)

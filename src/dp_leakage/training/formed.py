@@ -13,7 +13,7 @@ noise. Then removing a person moves the sum by at most C(1 + `released.SLACK`)/d
 3. A term depends on the model and on the person's own records, and on nobody else's. In a pass, a person takes the
    place that a model has in an ensemble: a product of its own, in a part of memory of its own, padded to a length that
    only the person's number of records decides. What lets a model's bytes depend on its company (`lanes.lane_size`)
-   makes persons pass one at a time.
+   makes people pass one at a time.
 """
 
 from collections.abc import Iterator

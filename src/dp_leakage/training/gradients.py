@@ -96,7 +96,7 @@ class Examples(NamedTuple):
     weights: Tensor | None
 
     def parts(self, width: int) -> list["Examples"]:
-        """The same in passes of at most ``width`` records of one model."""
+        """Split the examples into passes of at most ``width`` records of one model."""
         count = self.rows.shape[1]
         if 0 < count <= width:
             return [self]
@@ -174,7 +174,7 @@ class Means(NamedTuple):
         passed: the pass, over records (K, B).
         layout: where the records are.
         norms: (G,), finite.
-        apart: int64 (g,), the persons whose gradients cancel. Their means are formed, so that what has the length is
+        apart: int64 (g,), the people whose gradients cancel. Their means are formed, so that what has the length is
             what enters the sum.
         formed: those, name → (g, …).
     """
@@ -450,7 +450,7 @@ def _add_large(program: Program, lane: Lane, units: Persons) -> None:
 
 
 def _add_in_one_pass(program: Program, lane: Lane, units: Persons) -> None:
-    """The same for units whose records fit into one pass: each is then a row of records, padded at weight 0."""
+    """As `_add_units` for units whose records fit into one pass: each is then a row of records, padded at weight 0."""
     passed = _backpropagate(program, lane, sent(units.rows[None], program.x.device))
     sizes = units.sizes[:, None]
     width = int(sizes.max())

@@ -99,7 +99,7 @@ def _losses_of(place: int) -> str:
 
 
 def divergence(epoch: int, settings: TrainingSettings, mechanism: Mechanism | None) -> str:
-    """Return the complaint about a training that diverged in this epoch, counted from 1."""
+    """Return the error message for a training that diverged in this epoch, counted from 1."""
     cause = f"learning_rate {settings.learning_rate:g} is likely too high"
     if mechanism is not None and mechanism.noise == "gaussian" and mechanism.noise_multiplier:
         cause += f" for a noise multiplier of {mechanism.noise_multiplier:g}"

@@ -125,7 +125,7 @@ class Release:
         settings: how it trains; its batches count units.
         mechanism: what protects each step; see `check_released`.
         held: bool (n,): the records that are left in the batches, for an audit; None: all.
-        person: int64 (n,): whose each record is, for the unit ``person``.
+        person: int64 (n,): the owner of each record, for the unit ``person``.
 
     Raises:
         UserError: an impossible request.
@@ -166,7 +166,7 @@ class Release:
         return self._training.epoch
 
     def run_epoch(self) -> bool:
-        """Trains for an epoch; returns whether all parameters are still finite."""
+        """Train for an epoch; returns whether all parameters are still finite."""
         with torch.inference_mode():
             self._training.run_epoch()
         self._training.epoch += 1

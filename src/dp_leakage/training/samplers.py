@@ -227,9 +227,9 @@ def roster(rows: Tensor, groups: Tensor, held: Tensor | None, most: int | None) 
 
     Args:
         rows: int64 (m,), the row numbers of this model's records.
-        groups: int64 (m,), whose each of them is.
+        groups: int64 (m,), the owner of each.
         held: bool (m,), which of them the model trains on; None: all.
-        most: at most so many records of a person are in a batch, drawn anew each time; None: all.
+        most: at most so many records of a person are in a batch, drawn again each time; None: all.
     """
     found, own = groups.unique(return_inverse=True)
     held = torch.ones(len(rows), dtype=torch.bool) if held is None else held
@@ -274,7 +274,7 @@ def records_of(drawn: Roster, positions: Sequence[Tensor], permuted: Callable[[i
 
     Args:
         drawn: the persons.
-        positions: the persons in each batch, int64.
+        positions: the people in each batch, int64.
         permuted: draws a random order of so many numbers, int64.
     """
     if drawn.most is not None:

@@ -35,7 +35,7 @@ class Layout(NamedTuple):
 
     Attributes:
         sizes: int64 (G,), how many records each person has.
-        persons: int64 (r,), whose each is.
+        persons: int64 (r,), the owner of each.
         places: int64 (r,), its place in the pass of K models, 0 to K·B − 1.
         slots: int64 (r,), its place in the tiles.
         tiles: two int64 (t, T) for each size of tiles: the place in the pass of each slot's record, and whose it is. In
@@ -49,7 +49,7 @@ class Layout(NamedTuple):
     tiles: list[tuple[Tensor, Tensor]]
 
     def to(self, device: torch.device) -> "Layout":
-        """The same there."""
+        """Return the layout on another device."""
         sizes, persons, places, slots = (own.to(device) for own in self[:4])
         return Layout(sizes, persons, places, slots, [(own.to(device), of.to(device)) for own, of in self.tiles])
 
@@ -92,7 +92,7 @@ def lay_out_persons(batches: Sequence[Persons], width: int, tiles: tuple[int, in
     """Lay out one pass with ``width`` positions for each model's people, who have at most `MOST` records.
 
     ``tiles`` are the records of small and of large ones, see `tile_sizes`. The arithmetic is NumPy's, which on so few
-    numbers takes half of PyTorch's time (measured with 240 persons).
+    numbers takes half of PyTorch's time (measured with 240 people).
     """
     together = len(batches)
     model = np.arange(together)

@@ -60,9 +60,9 @@ def train(
         layers: the architecture, from `architectures.build`.
         x: float32 (n, …) records (float64 works too, and trains in float64).
         y: int64 (n,) classes from 0.
-        subsets: int64 (K, m): the rows of x that each model trains on, or that coins decide about.
+        subsets: int64 (K, m): the rows of x that each model trains on, or that random inclusion decides about.
         seeds: K integers ≥ 0; a model's initial parameters, batches, noise and dropout depend only on its own seed.
-        settings: optimizer, epochs, batch size (in units: records, or persons).
+        settings: optimizer, epochs, batch size (in units: records, or people).
         mechanism: what protects each step; None for plain training.
         held: bool (K, m), by fair coins: which rows of its subset each model trains on; None: all. Rates, steps and
             divisors depend on m, never on how many rows are held.
@@ -179,7 +179,7 @@ class EnsembleTraining:
 
 
 def steps(training: EnsembleTraining) -> Iterator[None]:
-    """Takes every step of an epoch for all models, and yields after each step."""
+    """Take every step of an epoch for all models, and yields after each step."""
     training.optimizer.set_rate(training.rate(training.epoch))
     drawn = list(zip(*training.draw(training.epoch), strict=True))
     first = training.epoch * len(drawn)
@@ -348,7 +348,7 @@ def _drawing(
     batch_size: float,
     generators: Sequence[Generator],
 ) -> Callable[[int], list[list[Batch]]]:
-    """Draws the batches of every model for an epoch, counted from 0."""
+    """Draw the batches of every model for an epoch, counted from 0."""
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
     if mechanism is not None and unit == PERSON:
         persons = rosters(mechanism, subsets, groups, held)

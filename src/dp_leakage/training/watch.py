@@ -113,7 +113,7 @@ class Watch:
         return {"canary_scores": self.scores, "canary_past": self.past, **allocated, **turn}
 
     def step(self, program: Program, fill: Callable[[list[Batch], int], None], batches: list[Batch], step: int) -> None:
-        """Computes every model's gradient on one batch per model, including canaries, and adds to the scores.
+        """Compute every model's gradient on one batch per model, including canaries, and add to the scores.
 
         ``fill`` does the same as `fill_gradient` of the program; ``step`` is counted over the whole training.
         """

@@ -146,7 +146,7 @@ def _learned_odds(
 
 
 def _normal(score: np.ndarray) -> np.ndarray:
-    """Scores (R, n) by their ranks within each model, as quantiles of the normal distribution."""
+    """Score (R, n) by their ranks within each model, as quantiles of the normal distribution."""
     return np.asarray(ndtri((rankdata(score, axis=1) - 0.5) / score.shape[1]))
 
 

@@ -101,7 +101,7 @@ def mean_where(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -
 
 
 def require(chosen: np.ndarray, attack: str, what: str) -> None:
-    """Raises UserError if no reference model is chosen for any record, (K, n)."""
+    """Raise UserError if no reference model is chosen for any record, (K, n)."""
     if not chosen.any():
         raise UserError(
             f"attack {attack}: no reference model was trained {what} any target record; valid is a reference pool "

@@ -80,7 +80,7 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
     (equation 3). For one target, that share is an increasing function of x's own ratio. It has ties if x is beyond all
     z, and these decide low false positive rates. So the score is the logarithm of the ratio, minus the value from which
     the share is at least 1 − ``alpha``, and the attack flags at 0. Offline, the records z are the population. Online,
-    they are the records asked about, each under the references that did not train on it, since nobody knows P_in of the
+    they are the queried records, each under the references that did not train on it, since nobody knows P_in of the
     population.
 
     Args:

@@ -113,7 +113,7 @@ def invert(
     limits = [torch.as_tensor(limit).to(device, precision) for limit in box]
 
     def step(factors: Tensor) -> None:
-        """Moves x. ``factors``: the step size and Adam's correction of the mean square, float64 (2,)."""
+        """Move x. ``factors``: the step size and Adam's correction of the mean square, float64 (2,)."""
         image = x.detach().requires_grad_()
         inner, squared = overlap(seen.layers, parameters, gradients, image, label)
         cosine = inner / (squared.clamp_min(LEAST).sqrt() * length)

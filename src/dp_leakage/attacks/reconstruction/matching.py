@@ -63,7 +63,7 @@ def squared_norms(gradients: Parameters) -> Tensor:
 
 
 def check_layers(layers: Layers, attack: str) -> None:
-    """Refuses with a UserError layers whose gradients cannot be compared here."""
+    """Refuse with a UserError layers whose gradients cannot be compared here."""
     for layer in layers:
         if layer.has_parameters and type(layer) not in KNOWN:
             raise UserError(

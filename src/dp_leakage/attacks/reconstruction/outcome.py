@@ -27,11 +27,11 @@ def outcome(
     Args:
         data: for the spread of its pixels.
         originals: float32 (n, c, h, w) in [0, 1].
-        rebuilt: the images that the attack made for each model and kind of weights, of the same shape. Pixels are
+        reconstructed: the images that the attack made for each model and kind of weights, of the same shape. Pixels are
             clipped to [0, 1], since the attacker knows this range. Those of a batch come in any order; each stands for
             the original that it is assigned to (`matched`).
         settings: of the attack; ``batch``, how many images a step takes, or a list; ``candidates``, among how many each
-            rebuilt one is to be recognized, or None.
+            reconstructed one is to be recognized, or None.
         mechanism: what protects the step.
 
     Returns:

@@ -43,7 +43,7 @@ def recognized(made: np.ndarray, truth: np.ndarray, others: np.ndarray, batch: i
     The attacker does not know which image of a batch is whose, so the nearest of them counts. Ties are wrong.
 
     Args:
-        made, truth: (n, …), rebuilt images and victims; consecutive ones are a batch.
+        made, truth: (n, …), reconstructed images and victims; consecutive ones are a batch.
         others: (m, …), of whom candidates − 1 are drawn without replacement.
         batch: how many.
         candidates: at least 2, at most m + 1.

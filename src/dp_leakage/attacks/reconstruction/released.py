@@ -70,7 +70,7 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
         settings: ``weights``, a list: ``initial``, a new model with PyTorch's initial parameters; ``trained``, the
             target. ``batch``, how many records a step takes, or a list.
         seed: of the initial models, the noise and the attacker's draws, so that all cells share them.
-        attack: its name, for complaints.
+        attack: its name, for error messages.
 
     Raises:
         UserError: a user's own model, records that do not fill whole batches, or units that are groups of records in

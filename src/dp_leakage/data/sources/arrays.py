@@ -133,7 +133,7 @@ def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
 
 
 def _check_size(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> None:
-    """Refuses an array before it is unpacked: of the wrong kind, too large, or of a size that contradicts its shape."""
+    """Refuse an array before it is unpacked: of the wrong kind, too large, or of a size that contradicts its shape."""
     opened: zipfile.ZipFile = archive.zip  # type: ignore[assignment]  # None once it is closed
     info = opened.getinfo(name if name in opened.namelist() else f"{name}.npy")
     dtype, told, there = declared_size(opened, info)

@@ -66,7 +66,7 @@ MAX_BYTES = 8 * 2**30
 
 
 class Official(NamedTuple):
-    """A published set of images: the archives that we know, the one to get first, and its counts."""
+    """A published set of images: known archives, the preferred one, and its counts."""
 
     remotes: tuple[Remote, ...]
     images: int
@@ -221,7 +221,7 @@ def _readable(tree: Tree, names: list[str], path: Path, spec: dict) -> Iterator[
 
 
 def _check_room(path: Path, images: int, spec: dict) -> None:
-    """Refuses a size at which the images would not fit into memory, before any is read."""
+    """Refuse a size at which the images would not fit into memory, before any is read."""
     height, width = spec.get("size", (1, 1))
     if 4 * images * 3 * height * width > MAX_BYTES:
         words = "need over 8 GiB; set a smaller size: [height, width]"

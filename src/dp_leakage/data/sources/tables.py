@@ -185,7 +185,7 @@ def read_frame(
     Args:
         path: of the file.
         source: csv or parquet.
-        names: columns that name records or persons: they stay texts, so that 001 is not 1, and NA is one.
+        names: columns that name records or people: they stay texts, so that 001 is not 1, and NA is one.
         only: the key and the name of the one column that is read; None for all.
 
     Raises:
@@ -374,7 +374,7 @@ def _labels(column: "pd.Series", where: str) -> tuple[np.ndarray, tuple[str, ...
 
 
 def _check_values(column: "pd.Series", where: str) -> None:
-    """Refuses columns that hold neither numbers nor texts: dates, lists, bytes."""
+    """Refuse columns that hold neither numbers nor texts: dates, lists, bytes."""
     if column.dtype.kind in "mM":
         raise UserError(f"{where} holds {column.dtype}; turn dates and times into numbers or list the column in drop")
     if column.dtype.kind not in "iufbO" or column.dtype.kind == "O":

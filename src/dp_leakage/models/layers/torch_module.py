@@ -178,7 +178,7 @@ class TorchModule(Layer):
             return self.make()
 
     def _load(self, name: str, parameters: Parameters, model: int, like: Tensor) -> None:
-        """Copies one model's numbers into the workplace, and forgets what a pass left there."""
+        """Copy one model's numbers into the workplace, and forgets what a pass left there."""
         import torch
 
         with torch.inference_mode(False), torch.no_grad():

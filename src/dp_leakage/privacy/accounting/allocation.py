@@ -74,7 +74,7 @@ class Ratio:
         return float(np.sqrt(self.masses @ (logs - mean) ** 2))
 
     def refined(self, spacing: float) -> "Ratio":
-        """The same on a grid whose spacing is this one's over a power of two, or this one."""
+        """Return the ratio on a grid with this spacing, or this spacing over a power of two."""
         times = round(self.spacing / spacing)
         masses = np.zeros((len(self.masses) - 1) * times + 1)
         masses[::times] = self.masses
@@ -235,7 +235,7 @@ def epsilon(sigma: float, steps: int, epochs: int, delta: float, replaced: bool 
     Args:
         sigma: σ > 0 relative to the clipping norm.
         steps: t, of an epoch.
-        epochs: k ≥ 1, for each of which steps are drawn anew.
+        epochs: k ≥ 1, for each of which steps are drawn again.
         delta: in (0, 1).
         replaced: replace_one neighbors; else a unit is in or out.
         beside: ρ = Δ²/2σ² ≥ 0 of a Gaussian mechanism without sampling, for one unit in or out, that is composed with

@@ -21,7 +21,7 @@ def advanced_epsilon(
         sigma: > 0, relative to the clipping norm.
         delta: in (0, 1), of everything together.
         steps: T ≥ 1.
-        projection_noise: of a private PCA of the same records; None for none.
+        projection_noise: of a private PCA of the same records; None: none.
     """
     share = delta / (2 if projection_noise is None else 3)
     unsampled = gaussian_epsilon(sigma, share / (steps * rate), 1)

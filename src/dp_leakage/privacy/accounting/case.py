@@ -144,7 +144,7 @@ def projection_cost(training: Training, neighbors: str) -> float:
 
 
 def check_projection(accountant: str, noise: float) -> None:
-    """Refuses an accountant that cannot compose a private projection with the training, and a projection without noise.
+    """Refuse an accountant that cannot compose a private projection with the training, and a projection without noise.
 
     Raises:
         UserError: either is the case.
@@ -159,7 +159,7 @@ def check_projection(accountant: str, noise: float) -> None:
 
 
 def check_share(noise: float, epsilon: float, delta: float) -> None:
-    """Refuses a private projection that spends a whole budget, so that nothing is left for the training.
+    """Refuse a private projection that spends a whole budget, so that nothing is left for the training.
 
     Under add_remove, between whose neighbors it spends least, by the exact δ of a Gaussian (Balle & Wang 2018,
     theorem 8).

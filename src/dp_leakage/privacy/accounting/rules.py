@@ -67,7 +67,7 @@ def own_sampler(accountant: str, unit: str) -> str:
 
 
 def check_sampler(accountant: str, sampler: str) -> None:
-    """Refuses a sampler whose batches do not satisfy the accountant's assumptions.
+    """Refuse a sampler whose batches do not satisfy the accountant's assumptions.
 
     Raises:
         UserError: unknown accountant or sampler, or the two do not match.
@@ -83,7 +83,7 @@ def check_sampler(accountant: str, sampler: str) -> None:
 
 
 def check_noise(accountant: str, mechanism: Mechanism) -> None:
-    """Refuses a mechanism whose noise the accountant has no formula for.
+    """Refuse a mechanism whose noise the accountant has no formula for.
 
     Raises:
         UserError: unknown accountant, or it accounts for other noise.
@@ -132,7 +132,7 @@ def is_covered(mechanism: Mechanism) -> bool:
 
 
 def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
-    """Refuses a mechanism whose noise, sampler or unit the accountant does not cover, or whose plugin is another.
+    """Refuse a mechanism whose noise, sampler or unit the accountant does not cover, or whose plugin is another.
 
     Raises:
         UserError: unknown accountant, or it does not account for the mechanism.

@@ -105,7 +105,7 @@ def least_noise(
 ) -> float:
     """Return the noise whose ε lies within ``tolerance`` below the target: false position in log-log scale.
 
-    ``what`` is the name of the target in a complaint, if it is not ε. The noise is bracketed from ``start`` in factors
+    ``what`` is the name of the target in errors, if it is not ε. The noise is bracketed from ``start`` in factors
     of e^stride, e^2·stride, … After ``turns`` rounds the search returns the least noise so far that does not exceed the
     target.
 

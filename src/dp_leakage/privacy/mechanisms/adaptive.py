@@ -102,7 +102,7 @@ class Noise(gaussian.Noise):
         return self.clip_norms[models.start : models.stop]
 
     def finish(self) -> None:
-        """Moves the norms."""
+        """Move the norms."""
         quantile, rate = self.mechanism.settings["quantile"], self.mechanism.settings["rate"]
         for count, clip_norm, generator in zip(self.counts, self.clip_norms, self.generators, strict=True):
             noise = count.new_empty(1).normal_(0.0, self.of_count, generator=generator)
@@ -118,7 +118,7 @@ class Noise(gaussian.Noise):
 
 
 class _Silent(Noise):
-    """The same norms without noise, which stay."""
+    """The current clipping norms, without noise and without updates."""
 
     def add(self, step: int) -> None:
         """As in `base.Noise`."""

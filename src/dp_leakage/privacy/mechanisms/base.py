@@ -220,7 +220,7 @@ class Noise:
         return self.mechanism.clip_norm
 
     def silent(self, gradient: Tensor) -> Noise:
-        """The same bounds as now, without noise, for another buffer like `gradient`."""
+        """Return the current bounds, without noise, for another buffer like `gradient`."""
         return Noise(replace(self.mechanism, noise="none"), gradient, self.divisor, [], self.steps)
 
     def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:

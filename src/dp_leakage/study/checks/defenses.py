@@ -94,7 +94,7 @@ def _check_budgets(entry: Json, spec: Json, key: str) -> None:
 
 
 def _check_mechanism(entry: Json, mechanism: Json, key: str) -> None:
-    """Refuses a mechanism that the accountant does not cover or the trainer cannot carry out.
+    """Refuse a mechanism that the accountant does not cover or the trainer cannot carry out.
 
     With ``accounting_note`` a study declares that it uses a sampler or unit that its accountant does not assume.
     """
@@ -116,7 +116,7 @@ def _check_mechanism(entry: Json, mechanism: Json, key: str) -> None:
 
 
 def _check_target(step: Mechanism, neighbors: Neighbors, key: str) -> None:
-    """Refuses a limit on something that the mechanism's noise does not limit."""
+    """Refuse a limit on something that the mechanism's noise does not limit."""
     from dp_leakage.privacy.accounting.curve import proves
 
     words = f"{neighbors} neighbors, between which attacks choose in this study"
