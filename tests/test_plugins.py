@@ -859,7 +859,7 @@ def test_views_and_a_plugins_noise_on_each_gradient_are_refused(tmp_path, monkey
     x, y = digits()
     how = TrainingSettings(epochs=1, batch_size=40, views={"count": 2, "shift": 1})
     given = build("softmax_regression", (1, 8, 8), 10), x.view(-1, 1, 8, 8), y, torch.arange(len(x))[None], [1], how
-    with pytest.raises(UserError, match="views do not go with noise 'turned'"):
+    with pytest.raises(UserError, match="views do not work with noise 'turned'"):
         train(*given, Mechanism(noise="turned", noise_multiplier=1.0))
 
 

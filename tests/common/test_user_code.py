@@ -264,7 +264,7 @@ def test_a_class_of_noise_of_ones_own_is_answered_for_by_name_and_line(plug, bod
 
 def test_a_noise_that_is_no_class_of_noise_is_refused(plug):
     plug(OWN + "class Noise:\n    pass\ndef epsilon(noise_multiplier, case):\n    return 1 / noise_multiplier\n")
-    with pytest.raises(UserError, match="Noise is no class that derives from"):
+    with pytest.raises(UserError, match="Noise does not derive from"):
         start_noise(Mechanism(noise="plug", noise_multiplier=1.0), torch.zeros(1, 3), 1.0, [torch.Generator()], 2)
 
 

@@ -47,7 +47,7 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
     if not 1 <= queries <= len(QUERIES):
         raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(QUERIES)}")
     if queries > 1 and data.x.ndim != 4:
-        raise UserError(f"key 'queries' is {queries}, but the records are no images; valid is 1")
+        raise UserError(f"key 'queries' is {queries}, but the records are not images; valid is 1")
     record, role = asked_records(data)
     y = data.y[record]
     margin = np.empty((queries, models.size, len(record)))

@@ -20,7 +20,7 @@ class UserError(ValueError):
 
 def no_utf8(file: object, line: int, byte: int) -> UserError:
     """Return the error message for a text file with a byte that is not UTF-8, with the line counted from 1."""
-    return UserError(f"{file}, line {line} is no UTF-8 text (byte {byte:#x}); save the file as UTF-8")
+    return UserError(f"{file}, line {line} is not UTF-8 text (byte {byte:#x}); save the file as UTF-8")
 
 
 def first_wrong_byte(error: UnicodeDecodeError) -> tuple[int, int]:

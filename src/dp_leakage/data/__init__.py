@@ -218,7 +218,7 @@ def _together(raw: "Raw") -> "Raw":
     from dp_leakage.data.near_copies import together
 
     if raw.person is not None:
-        raise UserError("copies: goes without person, which says already whose each record is; leave one of them out")
+        raise UserError("copies: cannot be combined with person, which already names owners; remove one of them")
     return together(raw)
 
 

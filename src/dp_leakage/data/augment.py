@@ -35,8 +35,8 @@ def augmented_split(
         order.
 
     Raises:
-        UserError: the records are no images, there are more of them than wanted, or a class has fewer images than there
-            are roles.
+        UserError: the records are not images, there are more of them than wanted, or a class has fewer images than
+            roles exist.
     """
     if raw.x.ndim != 4:
         raise UserError("augment needs images; remove it")

@@ -43,7 +43,7 @@ def listed(path: Path, n: int, names: Sequence[str] = (), header: str = "") -> d
             valid = f"{_kind(names)}s of the data, such as {names[0]!r}" if len(names) else f"row numbers, 0 to {n - 1}"
             raise UserError(f"{path}: entry {line} is {entry[:50]!r}; valid are {valid}")
         if member[place[entry]]:
-            raise UserError(f"{path}: record {entry} comes twice; valid is a list that names each member once")
+            raise UserError(f"{path}: record {entry} occurs twice; list each member once")
         member[place[entry]] = True
     return trained_and_not(member, str(path))
 

@@ -265,7 +265,7 @@ def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
     same = (sorted_codes[:, 1:] == sorted_codes[:, :-1]).all(axis=0)
     if same.any():
         twice = names[sorted_codes[2, same.argmax()]]
-        raise UserError(f"{path}: record {twice} comes twice for one model and query; valid is once")
+        raise UserError(f"{path}: record {twice} occurs twice for one model and query; keep one")
     # Never makes an array of all places, since a nonsensical table can have as many as the cube of its lines.
     due = _place(np.arange(len(frame)), sizes)
     if len(frame) < prod(sizes):
@@ -355,7 +355,7 @@ def aligned(given: Outputs, path: Path, known: Outputs, of: Path) -> Outputs:
     rows = np.array([place[name] for name in record.tolist()])
     for name, label, other in zip(record.tolist(), known.label.tolist(), given.label[rows].tolist(), strict=True):
         if str(label) != str(other):
-            raise UserError(f"record {name} has the label {label} in {of} and {other} in {path}; valid is one")
+            raise UserError(f"record {name} has the label {label} in {of} and {other} in {path}; labels must agree")
     return Outputs(
         record,
         given.label[rows],

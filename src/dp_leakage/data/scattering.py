@@ -46,7 +46,7 @@ def check_images(shape: tuple[int, ...]) -> None:
         shape: of a record.
 
     Raises:
-        UserError: the records are no images, or their sides are too short or not multiples of four.
+        UserError: the records are not images, or their sides are too short or not multiples of four.
     """
     if len(shape) != 3:
         raise UserError("projection: features is 'scattering', which needs images; remove it")

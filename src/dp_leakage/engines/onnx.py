@@ -71,7 +71,7 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library raises exceptions of its own
-        raise UserError(f"{path} is no ONNX model that can be read ({_first_line(error)})") from None
+        raise UserError(f"{path} is not a readable ONNX model ({_first_line(error)})") from None
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type not in TYPES:
         found = ", ".join(f"{one.name}: {one.type}" for one in inputs) or "nothing"
@@ -151,7 +151,7 @@ def check_same(
         UserError: they differ by more than rounding.
     """
     if first.shape != second.shape or not np.allclose(first, second, *ROUNDING, equal_nan=True):
-        raise UserError(f"{where} answers differently when it is asked the same again; valid is {valid}")
+        raise UserError(f"{where} gives different outputs for the same records; valid is {valid}")
 
 
 def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:

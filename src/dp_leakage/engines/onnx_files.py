@@ -54,7 +54,7 @@ def data_files(path: Path) -> list[Path]:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             names = sorted(set(_locations(content)))
     except (ValueError, IndexError, OSError) as error:
-        raise UserError(f"{path} is no ONNX model that can be read ({error})") from None
+        raise UserError(f"{path} is not a readable ONNX model ({error})") from None
     return [_beside(path, name) for name in names]
 
 
@@ -62,7 +62,9 @@ def _beside(path: Path, name: str) -> Path:
     file, place = path.parent / name, PurePosixPath(name)
     plain = not place.is_absolute() and ".." not in place.parts and "\\" not in name and "\0" not in name
     if not plain or not os.path.realpath(file).startswith(os.path.realpath(path.parent) + os.sep):
-        raise UserError(f"{path} has weights in {name!r}, which must be a file in the model's own folder; save it anew")
+        raise UserError(
+            f"{path} has weights in {name!r}, which must be a file in the model's own folder; save it again"
+        )
     if not os.path.isfile(file) or not stat.S_ISREG(os.stat(file).st_mode):
         raise UserError(f"{path} has weights in {name!r}, which must lie beside it; put that file there")
     return file

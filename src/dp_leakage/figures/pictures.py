@@ -147,7 +147,7 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
         and all(not names or {**cell, "attack": attack}[key] in names for key, names in wanted.items())
     ]
     if not chosen:
-        raise UserError("figure of kind 'pictures': there are none; name an attack that makes pictures in its parts")
+        raise UserError("figure of kind 'pictures': its parts have no images; name an attack that makes images")
     of_datasets = _rows(chosen, settings["count"])
     blocks = [
         Block(

@@ -99,7 +99,7 @@ def row(metric: str, repeat: str, found: Estimate, **qualifiers: Any) -> dict[st
     """
     for name in qualifiers:
         if name not in QUALIFIERS:
-            raise UserError(f"metric '{metric}': '{name}' is no column of metrics; {nearest(name, QUALIFIERS)}")
+            raise UserError(f"metric '{metric}': '{name}' is not a column of metrics; {nearest(name, QUALIFIERS)}")
     given = {name: value for name, value in qualifiers.items() if value is not None and value != ""}
     typed = {name: QUALIFIERS[name].kind(value) for name, value in given.items()}
     return {"metric": metric, "repeat": repeat, **found._asdict(), **typed}

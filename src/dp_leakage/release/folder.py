@@ -58,7 +58,7 @@ def alone(folder: Path) -> Iterator[Path]:
         working.chmod(0o700)
         place = os.open(working, os.O_RDONLY)
     except OSError as error:
-        raise UserError(f"{working} cannot be made: {error.strerror}; mend that, or name another folder") from None
+        raise UserError(f"{working} cannot be made: {error.strerror}; fix that, or name another folder") from None
     try:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield working
@@ -121,7 +121,7 @@ def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
         made.rename(folder)  # fails if there is a folder with something in it
         _sync(folder.parent)
     except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror or error}; mend that and run it again") from None
+        raise UserError(f"{folder} cannot be written: {error.strerror or error}; fix that and run it again") from None
     shutil.rmtree(working, ignore_errors=True)
 
 
@@ -168,4 +168,4 @@ def _opened(path: Path, most: int) -> Iterator[BufferedReader]:
         with path.open("rb") as file:
             yield file
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}; mend that, and run it again") from None
+        raise UserError(f"{path} cannot be read: {error.strerror}; fix that, and run it again") from None

@@ -214,9 +214,7 @@ def _settings(study: Study, cell: Cell) -> Json:
         raise UserError(f"CELL {cell.key}: a release must have Gaussian noise; got {noise!r}, so name another cell")
     path = next(iter(tuned_for(study, cell)), None)
     if path is not None and not path.exists():
-        raise UserError(
-            f"{path} is missing: it says which learning rate suits the cell; run `dp-leakage run {study.target}`"
-        )
+        raise UserError(f"{path} is missing: it holds the cell's learning rate; run `dp-leakage run {study.target}`")
     return tuned_settings(train_settings(study, cell), path)[0]
 
 

@@ -239,7 +239,7 @@ def check_statement(statement: Any, where: str) -> list[str]:
             limit is not what the mechanism proves, or a sentence is missing on what ε leaves out.
     """
     if not isinstance(statement, dict) or statement.get("format") != FORMAT:
-        raise UserError(f"{where}: key 'format' must be {FORMAT!r}; this is no privacy statement of a release")
+        raise UserError(f"{where}: key 'format' must be {FORMAT!r}; this is not a release's privacy statement")
     told: Any = statement.get("mechanism")
     rows, asked, unit = (statement.get(key) for key in ("epsilon", "epsilon_asked", "unit"))
     if unit not in list(COUNTED):
@@ -273,7 +273,7 @@ def check_statement(statement: Any, where: str) -> list[str]:
             words = f"must be {found:.6g} at delta {row['delta']:g}, as dp-accounting finds; got {row['epsilon']:.6g}"
             raise UserError(f"{where}: epsilon {words}")
         if asked is not None and row["delta"] == statement["delta"] and found > asked:
-            raise UserError(f"{where}: epsilon is {found:.6g}, above the {asked:g} that was asked for")
+            raise UserError(f"{where}: epsilon is {found:.6g}, above the {asked:g} requested")
         said.append(f"ε = {rounded_up(found, DIGITS)} at δ = {row['delta']:g}, for {in_words(statement)}")
     for key, found in proven(statement).items():
         if not _agree(statement.get(key), found):

@@ -44,7 +44,7 @@ def verify(folder: Path) -> list[str]:
     try:
         found = sorted(path.name for path in folder.iterdir())
     except OSError as error:
-        raise UserError(f"{folder} cannot be read: {error.strerror}; mend that, and run it again") from None
+        raise UserError(f"{folder} cannot be read: {error.strerror}; fix that, and run it again") from None
     for name in sorted({*listed, *found} - {HASHES}):
         if name not in found:
             raise UserError(f"{folder / name} is missing; {HASHES} lists it")

@@ -415,10 +415,10 @@ def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) 
     if mechanism is None or mechanism.unit != PERSON:
         return subsets.shape[1]
     if groups is None:
-        raise UserError("groups: missing; unit 'person' needs to know whose record each is")
+        raise UserError("groups: missing; unit 'person' needs the owner of each record")
     counts = {len(groups[rows].unique()) for rows in subsets}
     if len(counts) > 1:
-        raise UserError(f"subsets: models train on {min(counts)} to {max(counts)} persons; valid is one number")
+        raise UserError(f"subsets: models train on {min(counts)} to {max(counts)} people; valid is one number")
     return counts.pop()
 
 

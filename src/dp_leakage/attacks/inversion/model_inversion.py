@@ -184,10 +184,10 @@ def score(
         The frame and the images as `scores.judged` gives them.
 
     Raises:
-        UserError: the records are no images.
+        UserError: the records are not images.
     """
     if data.x.ndim != 4:
-        raise UserError("model inversion: the records are no images; valid is a data set without projection")
+        raise UserError("model inversion: the records are not images; valid is a data set without projection")
     classes = classes_of(target, data)
     found = [
         invert(target, classes, data.x.shape[1:], _Search.of(settings, penalty), seed)

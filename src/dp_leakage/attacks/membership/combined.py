@@ -91,8 +91,8 @@ def _of_few(target: Signals, reference: Signals, settings: dict) -> Scores:
     new = others.records(np.flatnonzero(~others.trained_on.any(axis=0)))
     if reference.size < LEAST or not len(new.record):
         raise UserError(
-            f"attack combined: each reference model is compared with others; got {reference.size}, and "
-            f"{len(new.record)} records that none of them trained on; valid are 4 models or more, or 2 and such records"
+            "attack combined needs 4 reference models, or 2 and records that none of them trained on; "
+            f"got {reference.size} models and {len(new.record)} such records"
         )
     known, unseen, coins = statistics(asked), statistics(new), asked.trained_on
     nowhere = np.zeros(new.trained_on.shape, bool)

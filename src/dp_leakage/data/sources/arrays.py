@@ -140,7 +140,7 @@ def _check_size(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> None:
     if dtype.hasobject:
         return  # np.load refuses it
     if told != there:
-        raise UserError(f"{path}: {name} has {there:,} bytes, but says that it has {told:,}; save it anew")
+        raise UserError(f"{path}: {name} has {there:,} bytes, but says that it has {told:,}; save it again")
     if told > MAX_BYTES:
         raise UserError(f"{path}: {name} has {told:,} bytes; valid are up to {MAX_BYTES:,}")
 

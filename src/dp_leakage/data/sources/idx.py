@@ -131,7 +131,7 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
         raise UserError(f"{path}: holds an array of {_by(sizes)}; the official file has {_by(shape)}")
     if len(content) != header + prod(shape):
         raise UserError(
-            f"{path}: {len(content):,} bytes; {_by(shape)} values and the header are {header + prod(shape):,}"
+            f"{path} must have {header + prod(shape):,} bytes, a header and {_by(shape)} values; got {len(content):,}"
         )
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 

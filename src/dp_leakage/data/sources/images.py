@@ -192,7 +192,7 @@ def _owners(names: Sequence[str], pattern: str, path: Path) -> dict[str, Any]:
     try:
         wanted = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UserError(f"person: {brief(pattern)!r} is no regular expression ({error}); {words}") from None
+        raise UserError(f"person: {brief(pattern)!r} is not a regular expression ({error}); {words}") from None
     if wanted.groups != 1:
         raise UserError(f"person: {pattern!r} has {wanted.groups} groups; {words}")
 

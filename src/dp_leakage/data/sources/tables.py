@@ -325,7 +325,7 @@ def _check_header(path: Path, separator: str) -> list[str]:
             f"{path}: one single column {header[0]!r}; columns must be separated by commas (or tabs, in a .tsv)"
         )
     if header[0].startswith("#"):
-        raise UserError(f"{path}: the first line begins with #; remove lines of comment, so that it names the columns")
+        raise UserError(f"{path}: the first line begins with #; remove comment lines, so that it names the columns")
     if all(map(_is_number, header)):
         raise UserError(f"{path}: the first line holds numbers ({header[0]}, …); it must hold the names of the columns")
     if not all(name.strip() for name in header):

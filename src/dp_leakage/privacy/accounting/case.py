@@ -155,7 +155,7 @@ def check_projection(accountant: str, noise: float) -> None:
             f"valid: {' or '.join(COMPOSING)}."
         )
     if not noise > 0:
-        raise UserError(f"projection_noise: {noise:g} is no amount of noise; valid: above 0.")
+        raise UserError(f"projection_noise: {noise:g} is out of range; valid: above 0.")
 
 
 def check_share(noise: float, epsilon: float, delta: float) -> None:
