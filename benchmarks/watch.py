@@ -68,11 +68,11 @@ def wide_mlp() -> nn.Module:
 
 
 WORKLOADS = {
-    "MNIST CNN, hooks": Workload(mnist_cnn, (1, 28, 28), 128, 60, "hooks"),
-    "MNIST CNN, ghost": Workload(mnist_cnn, (1, 28, 28), 128, 60, "ghost"),
-    "wide MLP, hooks": Workload(wide_mlp, (784,), 128, 60, "hooks"),
-    "digits, hooks": Workload(digits_cnn, (1, 8, 8), 64, 120, "hooks"),
-    "digits, ghost": Workload(digits_cnn, (1, 8, 8), 64, 120, "ghost"),
+    "MNIST CNN, hooks": Workload(mnist_cnn, (1, 28, 28), 128, 200, "hooks"),
+    "MNIST CNN, ghost": Workload(mnist_cnn, (1, 28, 28), 128, 200, "ghost"),
+    "wide MLP, hooks": Workload(wide_mlp, (784,), 64, 100, "hooks"),
+    "digits, hooks": Workload(digits_cnn, (1, 8, 8), 64, 400, "hooks"),
+    "digits, ghost": Workload(digits_cnn, (1, 8, 8), 64, 400, "ghost"),
 }
 
 
@@ -148,9 +148,9 @@ def main() -> None:
 def profile(workload: Workload) -> None:
     """Print where a watched training spends its time."""
     trained(workload, True, 0)
-    seen = cProfile.Profile()
+    seen = cProfile.Profile(time.process_time)
     seen.runcall(trained, workload, True, 1)
-    pstats.Stats(seen).sort_stats("cumulative").print_stats("opacus/", 30)
+    pstats.Stats(seen).sort_stats("cumulative").print_stats("dp_leakage", 40)
 
 
 if __name__ == "__main__":

@@ -246,6 +246,12 @@ def test_a_wrong_name_or_path_is_refused(capsys, name, data, sentence):
     assert sentence in capsys.readouterr().err
 
 
+def test_a_table_without_the_column_of_classes_is_refused_by_the_option_to_give(capsys):
+    wine().to_csv("wine.csv", index=False)
+    new_study("wine.csv", status=1)
+    assert "label is missing; name the column of wine.csv that holds the class" in capsys.readouterr().err
+
+
 def test_missing_values_can_be_filled_and_categories_are_told_from_numbers():
     frame = wine()
     frame["color"] = np.where(frame["hue"] > 1, "red", "white")

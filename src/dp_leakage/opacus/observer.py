@@ -285,7 +285,7 @@ class Observer:
             if any(t is not training and t.accountant is accountant and t.steps for t in self.trainings):
                 training.prior = []  # they are the steps of another training here
             training.initial = [p.detach().clone() for p in optimizer.params]
-            training.noise = NoiseSums(len(optimizer.params))
+            training.noise = NoiseSums([p.numel() for p in optimizer.params])
             check_optimizer(self.findings, training)
             check_resumed(self.findings, training)
         elif training.snapshot is not None:
@@ -312,13 +312,16 @@ class Observer:
         sizes = [len(piece) for piece in parts[0]]
         if not training.is_checked:
             return sizes, None
-        training.samples = [torch.cat(pieces).to(p.dtype) for pieces, p in zip(parts, optimizer.params, strict=True)]
+        training.samples = [
+            (pieces[0] if len(pieces) == 1 else torch.cat(pieces)).to(p.dtype)  # a copy would cost as much as the sum
+            for pieces, p in zip(parts, optimizer.params, strict=True)
+        ]
         bounds = getattr(optimizer, "max_grad_norms", None)
         training.sums_seen += sum(sizes)
         return sizes, clipped_sum(training.samples, bounds or [training.bound] * len(parts), bounds is None)
 
-    def _ghost_part(self, training: Training) -> tuple[list[int], list[Tensor] | None]:
-        """The records of the batch and their sum, which the backward pass has clipped; bound and norms are checked."""
+    def _ghost_part(self, training: Training) -> tuple[list[int], None]:
+        """How many records the batch has, which the backward pass has clipped; bound and norms are checked."""
         hooks, bound = training.wrapped, training.bound
         norms = getattr(hooks, "_per_sample_gradient_norms", None)
         used = float(getattr(hooks, "max_grad_norm", bound))
@@ -337,7 +340,7 @@ class Observer:
                 sentence = f"The gradient norm that ghost clipping uses is off by {100 * error:.0f} % for a record."
                 self.findings.add(Level.REFUTED, "norm", sentence, training.about)
         training.norm = None
-        return [0 if norms is None else len(norms)], [p.grad.detach().clone() for p in training.optimizer.params]
+        return [0 if norms is None else len(norms)], None
 
     def _adds_noise(self, optimizer: Any) -> None:
         training = self._current[id(optimizer.original_optimizer)]
@@ -377,13 +380,13 @@ class Observer:
         divisor = 1.0
         if optimizer.loss_reduction == "mean":
             divisor = float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
-        if training.is_checked and training.reference is not None and not training.is_ghost:
+        if training.is_checked and training.reference is not None:
             # Without noise, what is divided is the sum itself.
             self._compares(training, totals if training.is_first_rank else [total * divisor for total in totals])
         std = float(optimizer.noise_multiplier) * training.bound
         if training.is_first_rank:
-            applied = [p.grad * divisor for p in optimizer.params]
-            noise = training.noise.add(totals, applied, std, training.is_checked)
+            applied = [p.grad for p in optimizer.params]
+            noise = training.noise.add(totals, applied, divisor, std, training.is_checked)
             if training.canaries is not None:
                 training.canaries.observe(noise, std, training.bound)
         drawn = training.drawn

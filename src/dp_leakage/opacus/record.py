@@ -107,7 +107,7 @@ class Training:
     steps: list[Step] = field(default_factory=list)
     uses: Counter[int] = field(default_factory=Counter)
     batches: Counter[int] = field(default_factory=Counter)
-    noise: NoiseSums = field(default_factory=lambda: NoiseSums(0))
+    noise: NoiseSums = field(default_factory=lambda: NoiseSums([]))
     norm_error: float = 0.0
     norms_seen: int = 0
     sums_seen: int = 0
