@@ -1,18 +1,22 @@
 """Searches for an ε below what an attack shows, over random trainings: prints a table and whatever it found.
 
-Each ε is asked for as ``python -m dp_leakage.privacy`` does. Against it stands the δ that one attacker reaches at this
-ε: with balls in bins, who looks at the sum of all steps alone; otherwise, who holds the likelihood ratio of one pair of
-gradients. That δ is computed without the package: the losses are tilted to where ε lies before they are transformed, so
-that rounding is relative to δ, however small.
+Each ε is the number that the command ``dp-leakage epsilon`` prints. Against it stands the δ that one attacker reaches
+at this ε: with balls in bins, who looks at the sum of all steps alone; otherwise, who holds the likelihood ratio of one
+pair of gradients. That δ is computed without the package: the losses are tilted to where ε lies before they are
+transformed, so that rounding is relative to δ, however small.
 
-    python benchmarks/proven_epsilon.py 10000          # some two seconds each, of one core
+    python benchmarks/proven_epsilon.py 10000 --minutes 40 --rows rows.csv    # of processor time
     python benchmarks/proven_epsilon.py 100 --seed 5
 """
 
 import argparse
+import io
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
+from math import inf
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +25,15 @@ from scipy import fft
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp
 
-from dp_leakage.privacy.accounting import Case, epsilon_spent
+from dp_leakage.privacy.accounting import Case
+from dp_leakage.privacy.command import main
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.training import Training
 
 SLACK = 1e-3  # relative, of the δ that is shown: the grid's error
 NODES, POINTS, REACH = 60_000, 20_000, 14.0  # of one step; of a standard deviation of all; deviations in all, each way
 VANISHED = 1e-30
+KINDS = ("bins replace", "bins presence", "wor", "poisson", "poisson replace", "vmf", "vmf sampled")
 
 Losses = tuple[np.ndarray, np.ndarray]  # of one step, float64 (n,): losses, and the logarithms of their masses
 
@@ -113,9 +119,8 @@ def directions(dimension: int, kappa: float, rate: float) -> list[Losses]:
 
 
 # ---------------------------------------------------------------------- random trainings
-def drawn(rng: np.random.Generator) -> Setting:
-    """A random training whose noise puts ε mostly between .1 and 150."""
-    kind = str(rng.choice(["bins replace", "bins presence", "wor", "poisson", "poisson replace", "vmf", "vmf sampled"]))
+def drawn(kind: str, rng: np.random.Generator) -> Setting:
+    """A random training of a kind whose noise puts ε mostly between .1 and 150."""
     epochs = int(np.exp(rng.uniform(0, np.log(2000))))
     t = int(np.exp(rng.uniform(0, np.log(200 if kind.startswith("bins") else 2000))))
     batch = int(np.exp(rng.uniform(0, np.log(300))))
@@ -157,25 +162,58 @@ def directional(kind: str, run: dict, delta: float, mu: float, rng: np.random.Ge
     return Setting(kind, case, lambda epsilon: max(of_steps(one, uses, epsilon) for one in pairs))
 
 
-def searched(number: int, seed: int) -> pd.DataFrame:
-    """One row a setting: its ε, and the δ that is shown there over the δ that was asked for."""
-    rows = []
+def printed(case: Case) -> float:
+    """ε that ``dp-leakage epsilon`` prints for a training; infinite if it answers with an error."""
+    training, step = case.training, case.training.mechanism
+    noise = ("--kappa", step.kappa) if case.blocks else ("--noise-multiplier", step.noise_multiplier)
+    given = {
+        "--epochs": training.epochs,
+        "--batch-size": training.batch_size,
+        "--dataset-size": training.dataset_size,
+        "--delta": case.delta,
+        "--sampler": case.sampler,
+        "--neighbors": case.relation,
+        "--accountant": case.accountant,
+    }
+    words = ["epsilon", *map(str, noise), *(str(word) for pair in given.items() for word in pair)]
+    words += ["--blocks", ",".join(map(str, case.blocks))] * bool(case.blocks) + ["--summed"] * case.summed
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(io.StringIO()):
+        failed = main([*words])
+    return inf if failed else float(out.getvalue().splitlines()[1].split()[1])
+
+
+def searched(number: int, seed: int, minutes: float = inf, rows: Path | None = None) -> pd.DataFrame:
+    """One row a setting: its ε, and the δ that is shown there over the δ that was asked for.
+
+    Args:
+        number: of settings, whose kinds take turns.
+        minutes: of processor time, after which no other setting begins.
+        rows: a csv to which each row is added at once.
+    """
+    found, begin = [], time.process_time()
     for index in range(number):
-        setting = drawn(np.random.default_rng([seed, index]))
-        start = time.perf_counter()
-        epsilon = epsilon_spent(setting.case)
-        seconds = time.perf_counter() - start
+        if time.process_time() - begin > 60 * minutes:
+            break
+        setting = drawn(KINDS[index % len(KINDS)], np.random.default_rng([seed, index]))
+        start = time.process_time()
+        epsilon = printed(setting.case)
+        seconds = time.process_time() - start
         share = setting.shown(epsilon) / setting.case.delta if np.isfinite(epsilon) else 0.0
-        rows.append({"index": index, "kind": setting.kind, "epsilon": epsilon, "share": share, "seconds": seconds})
+        found.append({"seed": seed, "index": index, "kind": setting.kind, "epochs": setting.case.epochs})
+        found[-1] |= {"delta": setting.case.delta, "epsilon": epsilon, "share": share, "seconds": seconds}
         if share > 1 + SLACK:
             print(f"setting {index}: ε {epsilon:.6g} is too small, δ shown / δ {share:.6g}, {setting.case}", flush=True)
-    return pd.DataFrame(rows)
+        if rows:
+            pd.DataFrame(found[-1:]).to_csv(rows, mode="a", header=not rows.exists(), index=False)
+    return pd.DataFrame(found)
 
 
 def table(found: pd.DataFrame) -> pd.DataFrame:
-    """Of each kind: how many, how many too small, the largest and the median share, ε, and seconds."""
+    """Of each kind: how many, how many too small or infinite, the largest and the median share, ε, and seconds."""
     return found.groupby("kind").agg(
         settings=("share", "size"),
+        infinite=("epsilon", lambda epsilon: int(np.isinf(epsilon).sum())),
         too_small=("share", lambda share: int((share > 1 + SLACK).sum())),
         largest_share=("share", "max"),
         median_share=("share", "median"),
@@ -189,5 +227,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("number", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=inf, help="of processor time")
+    parser.add_argument("--rows", type=Path, help="a csv to which each setting is added")
     options = parser.parse_args()
-    print(table(searched(options.number, options.seed)).to_string())
+    print(table(searched(options.number, options.seed, options.minutes, options.rows)).to_string())

@@ -208,8 +208,7 @@ ADDITIONS = {
         """
         sys.path.append("tests/figures")
         import synthetic
-        from dp_leakage.table.words import NAMES
-        from dp_leakage.table.frames import chosen, drawn_numbers, metric_rows
+        from dp_leakage.table.frames import NAMES, chosen, drawn_numbers, metric_rows
         from dp_leakage.metrics.intervals import Estimate
         from dp_leakage.metrics.rows import row
         from dp_leakage.provenance.files import read_table
@@ -275,6 +274,10 @@ rule temper:
         paths.log("temper", "{dataset}/{model}/{group}"),
     wildcard_constraints:
         group="([^/]+/)?(shadow|reference)",
+    group:
+        in_group(query_group)
+    conda:
+        JOBS
     resources:
         mem_mb=memory_of("temper"),
         runtime=minutes_of("temper"),

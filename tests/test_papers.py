@@ -1,5 +1,6 @@
 """The page of all printed numbers: each is there once and compared at the paper's size alone."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -83,6 +84,34 @@ def test_what_is_explained_is_there() -> None:
     said = yaml.safe_load((RESULTS / "explained.yaml").read_text(encoding="utf-8"))
     assert [known["why"] for known in said["known"] if known["why"] not in set(rows["why"])] == []
     assert [one["file"] for one in said["controls"] if not (RESULTS / one["file"]).is_file()] == []
+
+
+START = "Algorithm 1 begins with w at zero"
+OF_ZHANG2020 = [RESULTS / "explained.yaml", RESULTS / "papers.md", RESULTS / "zhang2020" / "README.md"]
+
+
+@pytest.mark.parametrize("path", [*OF_ZHANG2020, STUDIES / "zhang2020" / "study.yaml"], ids=lambda path: path.name)
+def test_nothing_says_that_zhang2020_leaves_open_where_w_begins(path: Path) -> None:
+    """Line 1 of its Algorithm 1: w, m and v are zeros."""
+    text = path.read_text(encoding="utf-8")
+    open_start = re.findall(r"[^.;]*\b(?:start of w|where w begins|w starts)\b[^.;]*", text)
+    assert [said for said in open_start if "not" in said.split()] == []
+    assert START in text or "w begins at zero" in text
+
+
+def test_the_ten_misses_of_the_enhanced_attack_are_explained_by_departures_from_its_printed_start() -> None:
+    rows = pd.read_csv(RESULTS / "papers.csv")
+    enhanced = rows["setting"].str.contains("attack=enhanced_mia", na=False)
+    missed = rows[(rows["paper"] == "zhang2020") & (rows["artefact"] == "table1") & enhanced]
+    missed = missed[missed["outcome"] == "outside"]
+    assert missed["why"].str.startswith(f"not known; {START}").tolist() == [True] * 10
+    near_black = pd.read_csv(RESULTS / "zhang2020" / "table1_near_black.csv").set_index("class")
+    near_black = near_black[near_black["attack"] == "inversion_l1"]
+    assert near_black.index[near_black["inside"] != True].tolist() == [9]  # noqa: E712
+    nine, page = near_black.loc[9], OF_ZHANG2020[2].read_text(encoding="utf-8")
+    interval = f"{nine['measured']:.2f} [{nine['low']:.2f}, {nine['high']:.2f}]"
+    assert all(interval in text for text in (page, missed.set_index("setting")["why"].iloc[-1]))
+    assert f"the mean is {near_black['measured'].mean():.2f}" in page
 
 
 def test_nothing_is_explained_by_a_guess() -> None:

@@ -31,7 +31,7 @@ NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ", "Singul
 STOPS = "Terminating"  # on Ctrl-C
 NEWS = (STOPS, "Shutting down", "Will exit", "Trying to restart")
 # What it says of each file that a failed job makes anew, or keeps.
-KEPT = ("Cannot restore ", "Restored previous version of ")
+KEPT = ("Cannot restore ", "Restored previous version of ", "--keep-incomplete mode is set")
 # With which it ends a run that was stopped, too.
 FAILED_RUN = "WorkflowError:\nAt least one job did not complete successfully."
 

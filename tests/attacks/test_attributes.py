@@ -246,4 +246,4 @@ def test_the_surest_guesses_and_guesses_of_numbers_are_measured_beside_imputatio
 
 def test_attacks_of_a_study_ask_the_same_features():
     assert {ATTACKS[name].draws_as for name in NAMES} == {"attributes"}
-    assert ATTACKS["yeom_attribute"].draws_as == ""
+    assert ATTACKS["yeom_attribute"].draws_as == "yeom_attribute"

@@ -14,6 +14,7 @@ FEW = ["--epsilon", "2", "--models", "2", "--beyond-reach"]
 @pytest.fixture
 def here(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
 
 
 def test_a_search_of_the_noise_in_each_call_is_said(here, capsys):

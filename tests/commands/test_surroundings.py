@@ -42,8 +42,24 @@ def test_a_deleted_working_folder_is_told_in_one_sentence(tmp_path, command):
 @pytest.mark.parametrize("command", [*COMMANDS, "snakemake"])
 def test_too_little_memory_is_told_in_one_sentence(command):
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (400_000 * 1024, 400_000 * 1024))
+        resource.setrlimit(resource.RLIMIT_AS, (600_000 * 1024, 600_000 * 1024))  # Snakemake itself starts in less
 
     words = COMMANDS.get(command, ["-m", "snakemake", "-n", "--logger", "dp-leakage", "--quiet", "all"])
     text = said(words, preexec_fn=limit, cwd=REPO)
-    assert text.startswith("error: the address space of this process is limited to 391 MiB; it must be 3,072 MiB")
+    assert text.startswith("error: the address space of this process is limited to 586 MiB; it must be 3,072 MiB")
+
+
+def test_a_folder_that_takes_no_byte_is_named_before_anything_runs(tmp_path):
+    """A full disk under .snakemake, or a file where the folder should be, was a traceback of Snakemake's."""
+    (tmp_path / "logs").write_text("a file")
+    code = (
+        "import resource, sys\n"
+        "from dp_leakage.common.errors import UserError\n"
+        "from dp_leakage.common.surroundings import check_writable\n"
+        "if sys.argv[1] == 'full': resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "try: check_writable(sys.argv[2:])\n"
+        "except UserError as error: sys.exit(f'error: {error}')\n"
+    )
+    for how, folder, why in (("full", ".snakemake", "File too large"), ("", "logs", "")):
+        assert said(["-c", code, how, folder], cwd=tmp_path).startswith(f"error: {folder} cannot be written: {why}")
+    assert list((tmp_path / ".snakemake").iterdir()) == []

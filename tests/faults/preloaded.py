@@ -100,6 +100,9 @@ def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: 
     start.subprocess = SimpleNamespace(Popen=_forked_server, DEVNULL=None, PIPE=None)
     try:
         main(list(arguments))
+    except KeyboardInterrupt:  # as an interpreter would; `multiprocessing` prints a traceback and asks no hook
+        sys.excepthook(*sys.exc_info())
+        sys.exit(1)
     finally:
         atexit._run_exitfuncs()  # which a process of `multiprocessing` leaves out
 

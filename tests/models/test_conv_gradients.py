@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_leakage.models.layers import conv_gradients
-from dp_leakage.models.layers.conv2d import Conv2d
-from dp_leakage.models.layers.conv_gradients import LazyConvGradients
+from dp_leakage.models.layers.conv2d import Conv2d, convolve, convolve_back
+from dp_leakage.models.layers.conv_gradients import LazyConvGradients, convolution_gradients
 from dp_leakage.models.norms import LEAST_NORM, ROUNDING, lost
 
 NAMES = ("weight", "bias")
@@ -95,6 +95,57 @@ def test_a_length_whose_terms_cancel_is_never_too_small(spread):
         assert length <= (1 + ROUNDING * torch.finfo(torch.float32).eps) * norms[0, example]
     terms = (delta.double().flatten(3).norm(dim=2) * x.double().pow(2).sum((2, 3, 4)).sqrt()[..., None]).sum(2)
     assert (norms <= exact + 2e-6 * terms + LEAST_NORM).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("layer", "sides"),
+    [
+        (Conv2d(1, 3, 3, 1), (21, 7)),
+        (Conv2d(7, 5, 5, 2, 2), (26, 10)),
+        (Conv2d(7, 8, 5, 3), (15, 24)),
+        (Conv2d(1, 4, 3, 3, 1), (21, 21)),
+        (Conv2d(4, 1, 8, 1, 4), (16, 27)),
+        (Conv2d(16, 1, 3, 2), (27, 24)),
+        (Conv2d(7, 32, 5, 3, 2), (10, 9)),
+        (Conv2d(32, 5, 8), (16, 10)),
+        (Conv2d(3, 3, 8, 1, 4), (28, 20)),
+        (Conv2d(2, 5, 3, 3), (21, 15)),
+        (Conv2d(1, 1, 1), (5, 5)),
+    ],
+)
+@pytest.mark.parametrize("models", [1, 3])
+def test_an_example_rounds_alike_wherever_it_lies_in_a_pass(layer, sides, dtype, models):
+    """Else a record that leaves shifts the others, and changes their gradients where terms cancel."""
+    count, generator = 48, torch.Generator().manual_seed(1)
+    shape = (layer.inputs, *sides)
+    x = torch.randn(models, count, *shape, generator=generator, dtype=dtype)
+    delta = torch.randn(models, count, *layer.output_shape(shape), generator=generator, dtype=dtype)
+    weight, bias = (
+        torch.randn(models, *own, generator=generator, dtype=dtype) for own in layer.parameter_shapes().values()
+    )
+
+    def passed(rows):
+        formed = convolution_gradients(layer, NAMES, x[:, rows], delta[:, rows])
+        outputs = convolve(layer, weight, bias, x[:, rows])
+        return outputs, convolve_back(layer, weight, x[:, rows], delta[:, rows]), formed.rows()
+
+    everything = passed(slice(None))
+    for rows in (slice(1, 17), slice(3, 35), slice(0, 16)):
+        for whole, part in zip(everything, passed(rows), strict=True):
+            assert torch.equal(whole[:, rows], part)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("sides", [(5, 5), (7, 11), (16, 16)])
+def test_a_filled_up_output_is_that_of_the_record_alone(stride, sides):
+    layer, generator = Conv2d(2, 3, 3, stride, 1), torch.Generator().manual_seed(2)
+    x = torch.randn(2, 4, 2, *sides, generator=generator, dtype=torch.float64)
+    weight, bias = (
+        torch.randn(2, *own, generator=generator, dtype=torch.float64) for own in layer.parameter_shapes().values()
+    )
+    expected = torch.stack([F.conv2d(x[k], weight[k], bias[k], stride, 1) for k in range(2)])
+    torch.testing.assert_close(convolve(layer, weight, bias, x), expected)
 
 
 def test_masked_examples_leave_nothing_behind_whatever_they_held():

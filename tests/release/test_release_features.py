@@ -62,7 +62,7 @@ def by_torch(x, features, plan, folder):
 
 def test_the_file_computes_the_features_and_says_what_they_were_learned_from(data, tmp_path):
     own, x, plan_of_study = data
-    with pytest.raises(UserError, match=r"features\.safetensors is missing: .*; run `snakemake mine`"):
+    with pytest.raises(UserError, match=r"features\.safetensors is missing: .*; run `dp-leakage run mine`"):
         plan_of_study()
     file = learn(own)
     plan, folder = plan_of_study(), tmp_path / "model"

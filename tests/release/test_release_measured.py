@@ -20,7 +20,9 @@ def test_metrics_of_other_settings_are_refused_with_the_command_that_makes_them_
     write_table(path, pd.DataFrame({"metric": ["accuracy"]}), {"identity": "of-others", "settings": {}})
     monkeypatch.setattr(measured, "measure_settings", lambda study, cell: {"seed": 1})
     study = SimpleNamespace(path=lambda name, cell: path, target="mine")
-    with pytest.raises(UserError, match=r"other settings or other code .*: run `snakemake mine` first, or delete it"):
+    with pytest.raises(
+        UserError, match=r"other settings or other code .*: run `dp-leakage run mine` first, or delete it"
+    ):
         measured.measured_of(study, SimpleNamespace(), 8)
 
 
@@ -55,5 +57,5 @@ def test_a_damaged_report_is_refused_with_the_command_that_writes_it_anew(tmp_pa
     path = tmp_path / "claims.json"
     path.write_text(content)
     study = SimpleNamespace(path=lambda name: path, target="mine")
-    with pytest.raises(UserError, match="cannot be read; run `snakemake mine` again, which writes it"):
+    with pytest.raises(UserError, match="cannot be read; run `dp-leakage run mine` again, which writes it"):
         measured.advice_of(study, SimpleNamespace(dataset="digits", model="mlp", defense="dp"))

@@ -1,15 +1,12 @@
 """The audit's step, run as the workflow runs it: classes as units, and gradient canaries where there can be some."""
 
-import json
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from dp_leakage.audits import gaussian_dp, many_runs_bound
 from dp_leakage.audits.claims import gaussian_mu
 from dp_leakage.provenance.files import read_table, write_arrays
+from dp_leakage.steps.audit import main
 
 TRAINING = {"optimizer": "adam", "learning_rate": 0.01, "momentum": 0.0, "l2": 0.0, "epochs": 2, "batch_size": 20}
 GROUPED = {"sampler": "class_poisson", "bound": "clip", "noise": "gaussian", "block": "whole", "rdp_sigma": None}
@@ -41,10 +38,7 @@ DESIGNS = {
 
 def run(settings, folder):
     scores = folder / "audit.parquet"
-    command = [sys.executable, "-m", "dp_leakage.steps.audit", "--settings", json.dumps(settings)]
-    command += ["--data", str(folder / "data.npz"), "--scores", str(scores)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    main(settings, folder / "data.npz", scores, device="cpu", checkpoint_seconds=60)
     return read_table(scores)[0]
 
 

@@ -138,7 +138,7 @@ def test_help_imports_no_library():
         "print({'torch', 'numpy', 'opacus', 'scipy'} & {*sys.modules})"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "example: dp-leakage watch train.py --epochs 3" in said
+    assert "example:\n  dp-leakage watch train.py --epochs 3\n" in said
     assert said.endswith("set()\n")
 
 

@@ -38,17 +38,14 @@ rule page:
 class Elsewhere(Workflow):
     """A folder that holds nothing of the repository; the package is installed."""
 
-    def started(self, *arguments: str, program: tuple[str, ...] = ("-m", "snakemake")) -> subprocess.Popen[str]:
-        """Snakemake, or another program of Python's, with this repository's package."""
-        return subprocess.Popen(
-            [sys.executable, *program, *arguments],
-            cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(REPO / "src"), "XDG_CACHE_HOME": str(self.folder.parent / "cache")},
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"PYTHONPATH": str(REPO / "src"), "XDG_CACHE_HOME": str(self.folder.parent / "cache")}
+
+    def ran(self, *program: str) -> subprocess.CompletedProcess[str]:
+        """Another program of Python's, with this repository's package."""
+        how = {"cwd": self.folder, "env": self.environment, "text": True, "capture_output": True}
+        return subprocess.run([sys.executable, *program], check=False, **how)
 
 
 @pytest.fixture
@@ -127,9 +124,8 @@ def test_a_module_runs_whole_and_its_figures_are_in_the_report(elsewhere: Elsewh
 def deployed(elsewhere: Elsewhere, hosted: str) -> Elsewhere:
     """The empty folder after `snakedeploy deploy-workflow` with a tag."""
     pytest.importorskip("snakedeploy")
-    deploy = ("-m", "snakedeploy.client", "deploy-workflow")
-    done = elsewhere.started(hosted, ".", "--tag", "v0.0.1", program=deploy)
-    assert done.wait(120) == 0, done.stdout.read()
+    done = elsewhere.ran("-m", "snakedeploy.client", "deploy-workflow", hosted, ".", "--tag", "v0.0.1")
+    assert done.returncode == 0, done.stderr
     return elsewhere
 
 

@@ -112,7 +112,7 @@ def test_a_file_that_a_plugin_reads_is_told_of_until_it_is_named_and_what_it_say
     plugin.write_text(READING.replace("ATTACK =", 'FILES = ["table.txt"]\nATTACK ='))
     assert "beware" not in whole.snakemake(*run)
     table.write_text("3")
-    assert whole.planned("quickstart")["attack"] == 1
+    assert whole.planned("quickstart")["judge_quickstart"] == 1
 
 
 @pytest.mark.parametrize("preload", ["true", "false"])

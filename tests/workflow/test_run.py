@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 from dp_leakage.metrics.rows import MEASURED, told
@@ -47,6 +48,18 @@ def test_the_files_are_those_of_the_contract(finished):
     assert not list(finished.results.rglob("*.part*"))
     overview = (finished.results.parent / "index.html").read_text()
     assert f'href="{finished.results.name}/report.html"' in overview
+
+
+def test_the_log_of_every_job_ends_with_time_memory_device_and_versions(finished):
+    logs = list((finished.folder / "logs").rglob("*.log"))
+    assert len(logs) > 20
+    end = re.compile(
+        r"done in [\d.]+ s \([\d.]+ s of processor time, at most [\d,]+ MiB\) on (CPU|NVIDIA.*) with Python 3"
+    )
+    assert [path for path in logs if not end.search(path.read_text().splitlines()[-1])] == []
+    trained = [path.read_text() for path in logs if "train" in path.name]
+    assert trained
+    assert all(f"torch {torch.__version__}" in text for text in trained)
 
 
 def test_the_log_of_a_figure_says_nothing_of_its_fonts(finished):

@@ -44,6 +44,12 @@ def is_dir(path: Path) -> bool:
     return os.path.isdir(path)
 
 
+def explained_by(prints: Path) -> Path | None:
+    """Return the file beside a paper's printed numbers that says what their names are here; None if there is none."""
+    file = prints.with_suffix(".py")
+    return file if file.is_file() else None
+
+
 def beginning(path: Path, size: int) -> bytes:
     """Return a file's first bytes; none if there is no file that can be read."""
     try:

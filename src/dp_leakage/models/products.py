@@ -22,8 +22,8 @@ ONEDNN_FROM = 1 << 13  # number of weights from which oneDNN is faster (measured
 # multiple of this.
 CPU_MULTIPLE = 8
 # Numbers. On a CPU, kernels round a record alike wherever it lies in a pass if a row of its numbers has a multiple of
-# so many, and if there are two outputs (measured; 8 are too few). Other rows are filled up with zeros. In float64,
-# strided convolutions with one to three outputs round otherwise nevertheless.
+# so many, and if there are two outputs (measured; 8 are too few). Other rows are filled up with zeros: those of linear
+# layers, the positions of convolutions.
 ROW = 16
 # The most terms that one product adds up for each number: a longer sum is cut. `privacy.clipping` allows for the
 # rounding of so many, so fewer would let gradients be longer. But steps of convolutions take 8 % longer with 512 than

@@ -16,9 +16,10 @@ room for all rounding. The noise is that of C, so no accountant has to know.
    allowance is half as much again, since B is a mean and terms may tie.
 
 This takes for granted that a unit's own gradient is computed alike in any company, and a product adds its terms one
-after the other. For the first, rows and passes on a CPU have lengths with which kernels round alike (`products.ROW`,
-`lanes.ROWS_MULTIPLE`). Where a sum has several terms of a unit (positions, records), the second part is argued for
-terms that do not cancel, and searched for others.
+after the other. For the first, rows, positions and passes on a CPU have lengths with which kernels round alike
+(`products.ROW`, `lanes.ROWS_MULTIPLE`). A user's own module runs on PyTorch's kernels, which round by place too, so
+with parameters made for it a record moves the sum by several C. Where a sum has several terms of a unit (positions,
+records), the second part is argued for terms that do not cancel, and searched for others.
 """
 
 import math

@@ -1,11 +1,14 @@
 """The versions of what results depend on. Each training keeps its own, since an upgrade retrains nothing."""
 
 import platform
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 PACKAGES = ("dp-leakage", "torch", "dp-accounting", "numpy", "scipy", "scikit-learn", "pandas", "snakemake")
+
+COMPUTING = ("torch", "opacus", "numpy", "scipy", "sklearn", "lightgbm", "pandas", "matplotlib", "seaborn")  # modules
 
 
 def versions(*further: str) -> dict[str, str]:
@@ -15,6 +18,12 @@ def versions(*further: str) -> dict[str, str]:
     """
     named = (*PACKAGES, *further)
     return {"Python": platform.python_version()} | {name: found for name in named if (found := _version(name))}
+
+
+def imported() -> dict[str, str]:
+    """Return module → its version, Python's first, of those that this process has imported and that compute."""
+    found = {name: getattr(sys.modules.get(name), "__version__", None) for name in COMPUTING}
+    return {"Python": platform.python_version()} | {name: version for name, version in found.items() if version}
 
 
 def of_page_and_trainings(here: Mapping[str, str], trainings: Sequence[Mapping[str, str]]) -> dict[str, str]:

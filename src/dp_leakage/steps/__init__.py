@@ -17,7 +17,9 @@ end_quietly()
 import json
 import logging
 import os
+import resource
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from dp_leakage.common.paths import user_path
 from dp_leakage.common.user_code import notice_reads
 from dp_leakage.data import FILED
 from dp_leakage.provenance.fingerprint import is_unchanged, own_files
+from dp_leakage.provenance.versions import imported
 
 Json = dict[str, Any]
 log = logging.getLogger("dp_leakage")
@@ -69,11 +72,13 @@ def run(
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=said)
     arguments = vars(parser.parse_args())
     settings = arguments.pop("settings")
+    began = time.perf_counter()
     try:
         plugins.load(filter(None, os.environ.get(plugins.ENVIRONMENT, "").split(os.pathsep)))
         _refuse_edited(settings, os.environ.get(jobs.CODE), os.environ.get(jobs.PLANNED))
         _notice_reads(settings, arguments.get("data_dir", Path("data")))
         step(settings, **arguments)
+        log.info("%s", _spent(time.perf_counter() - began))
     except UserError as error:
         log.error("error: %s", error)
         sys.exit(1)
@@ -83,6 +88,17 @@ def run(
             raise
         log.error("error: not enough memory for %s; %s", step.__module__, ON_DEVICE if of_device else ON_MACHINE)
         sys.exit(1)
+
+
+def _spent(seconds: float) -> str:
+    """What a job used: time, memory, the device, and the packages that it imported, with their versions."""
+    used, torch = resource.getrusage(resource.RUSAGE_SELF), sys.modules.get("torch")
+    device = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_initialized() else "CPU"
+    packages = ", ".join(f"{name} {version}" for name, version in imported().items())
+    return (
+        f"done in {seconds:.1f} s ({used.ru_utime + used.ru_stime:.1f} s of processor time, "
+        f"at most {used.ru_maxrss // 1024:,} MiB) on {device} with {packages}"
+    )
 
 
 def _refuse_edited(settings: Json, known: str | None, planned: str | None) -> None:

@@ -8,7 +8,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.dates import day, this_day
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
-from dp_leakage.common.paths import is_dir
+from dp_leakage.common.paths import explained_by, is_dir
 from dp_leakage.common.run_config import CONFIG, read_config
 from dp_leakage.common.shown import one_line
 from dp_leakage.data import SOURCES, files_of
@@ -43,7 +43,6 @@ from dp_leakage.study.steps.parts import (
     part,
 )
 from dp_leakage.study.study import Study
-from dp_leakage.table.published import words_of
 
 PAGE = [ROOT / "report" / file for file in ("page.js", "template.html")]  # not code that is hashed, but the page's text
 RELEASING = ("data_dir", "only_datasets", "study_files", "plugins", "overrides")  # its keys that decide on a release
@@ -73,7 +72,7 @@ def figure_settings(study: Study, figure: str) -> Json:
     """Of step ``figure``."""
     spec, kind, cells = study.spec["figures"][figure], kind_of_figure(study, figure), figure_cells(study, figure)
     prints = study.spec.get("published")
-    words = words_of(study.folder / prints) if prints else None
+    words = explained_by(study.folder / prints) if prints else None
 
     def parts(cell: Cell) -> list[list[str]]:
         return [[name, _drawn(study, figure, cell, name)] for name in figure_parts(study, figure, cell)]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dp_leakage.common.paths import explained_by
 from dp_leakage.common.user_code import call
 from dp_leakage.metrics.rows import QUALIFIERS, completed, told
 from dp_leakage.table.looks import usual_bound
@@ -62,18 +63,12 @@ class Names:
     derived: Mapping[str, str] = field(default_factory=dict)
 
 
-def words_of(prints: Path) -> Path | None:
-    """The file that says what the names in a paper's csv file are here (`published`); None where there is none."""
-    file = prints.with_suffix(".py")
-    return file if file.is_file() else None
-
-
 def read_published(prints: Path) -> pd.DataFrame:
     """A paper's printed numbers as they lie in its csv file, with a column that says what explains their names.
 
     ``value`` is the text of the print: its zeros say how finely it is rounded.
     """
-    return pd.read_csv(prints, dtype={"value": "string"}).assign(**{EXPLAINED_BY: str(words_of(prints) or "")})
+    return pd.read_csv(prints, dtype={"value": "string"}).assign(**{EXPLAINED_BY: str(explained_by(prints) or "")})
 
 
 def printed_setting(row: Mapping[str, Any]) -> dict[str, str]:

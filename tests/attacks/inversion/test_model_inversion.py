@@ -153,6 +153,14 @@ def test_a_step_is_the_papers_adam_without_correction_of_its_bias():
             np.testing.assert_allclose(w_ - before, -0.316 * np.sign(gradient), rtol=1e-2)
 
 
+@pytest.mark.parametrize("name", ["inversion_l1", "inversion_l1_sum", "inversion_btv"])
+def test_the_enhanced_attack_begins_with_w_at_zero_as_line_1_of_the_algorithm_prints(name):
+    settings = ATTACKS[name].settings | {"steps": 0}
+    search = _Search.of(settings, settings["penalties"][0])
+    images, _, _ = invert(models_of("mlp"), np.arange(CLASSES), SHAPE, search, 3)
+    assert (images == 0.5).all()
+
+
 def test_looks_are_averaged_each_with_noise_of_its_own():
     models = models_of("softmax_regression")
     x, labels = torch.rand(2, CLASSES, *SHAPE), torch.arange(CLASSES).expand(2, -1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dp_leakage.models.layers.base import Kept, Layer, Parameters, PerExample, Shape, start_of
 from dp_leakage.models.layers.conv_gradients import LazyConvGradients, backward_of, convolution_gradients
+from dp_leakage.models.products import ROW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,12 +71,26 @@ class Conv2d(Layer):
 
 def convolve(layer: Conv2d, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
     """The convolution of K models as one, with a group of channels per model."""
-    from torch.nn.functional import conv2d
+    import torch
+    from torch.nn.functional import conv2d, pad
 
     models = len(weight)
     joined = x.expand(models, *x.shape[1:]).transpose(0, 1).flatten(1, 2)
+    _, high, wide = layer.output_shape(x.shape[2:])
+    if x.dtype == torch.float64 and x.device.type == "cpu" and high * wide % ROW:
+        more_high, more_wide = _filling(high, wide)
+        joined = pad(joined, (0, layer.stride * more_wide, 0, layer.stride * more_high))
     z = conv2d(joined, weight.flatten(0, 1), bias.flatten(), layer.stride, layer.padding, groups=models)
-    return z.unflatten(1, (models, layer.outputs)).transpose(0, 1)
+    return z[..., :high, :wide].unflatten(1, (models, layer.outputs)).transpose(0, 1)
+
+
+def _filling(high: int, wide: int) -> tuple[int, int]:
+    """The fewest rows and columns that fill an output up to a multiple of `ROW` positions.
+
+    Otherwise a float64 convolution on a CPU rounds a record by where it lies among the others.
+    """
+    fillings = [(i, j) for i in range(ROW) for j in range(ROW) if (high + i) * (wide + j) % ROW == 0]
+    return min(fillings, key=lambda filling: (high + filling[0]) * (wide + filling[1]))
 
 
 def convolve_back(layer: Conv2d, weight: Tensor, x: Tensor, delta: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dp_leakage.models.layers.base import ALL, OnDemand, Parameters, taken
 from dp_leakage.models.norms import CANCELLED, LEAST_NORM, lost, norm, widened
-from dp_leakage.models.products import CHAIN, combined
+from dp_leakage.models.products import CHAIN, ROW, combined
 
 if TYPE_CHECKING:
     from torch import Size, Tensor
@@ -225,7 +225,8 @@ def _fill_kernels(layer: Conv2d, x: Tensor, delta: Tensor, sides: Size, kernels:
     """The gradients of examples x (n, c, h, w), delta (n, o, h'·w'), into kernels (k, n, c·k, o).
 
     The patches are unfolded along the width only: k copies of the input instead of k², in long rows. The k offsets
-    along the height are views of the same copy, whose rows are sorted by their number modulo the stride.
+    along the height are views of the same copy, whose rows are sorted by their number modulo the stride. Rows are
+    filled up and a single output gets a second one, so that an example rounds alike wherever it lies (`products.ROW`).
     """
     import torch
     from torch.nn.functional import pad
@@ -236,12 +237,20 @@ def _fill_kernels(layer: Conv2d, x: Tensor, delta: Tensor, sides: Size, kernels:
     below = rows * stride - x.shape[2] - padding
     x = pad(x, (padding, padding, padding, below)).unflatten(2, (rows, stride)).transpose(2, 3)
     reach = stride * (wide - 1) + 1
-    patches = torch.stack([x[..., j : j + reach : stride] for j in range(kernel)], 2)
-    patch = stride * rows * wide
+    patches = torch.stack([x[..., j : j + reach : stride] for j in range(kernel)], 2).flatten(3)
+    if missing := -patches.shape[3] % ROW:
+        patches = pad(patches, (0, missing))
+    patch, positions, single = patches.shape[3], high * wide, layer.outputs == 1
+    if positions % ROW or single:
+        delta = pad(delta, (0, -positions % ROW, 0, single))[..., :positions]
     for i, out in enumerate(kernels):
         offset = (i % stride * rows + i // stride) * wide
-        shape, strides = (len(x), out.shape[1], high * wide), (out.shape[1] * patch, patch, 1)
-        torch.bmm(patches.as_strided(shape, strides, offset), delta.mT, out=out)
+        shape, strides = (len(x), out.shape[1], positions), (out.shape[1] * patch, patch, 1)
+        shifted = patches.as_strided(shape, strides, offset)
+        if single:
+            out.copy_(torch.bmm(shifted, delta.mT)[..., :1])
+        else:
+            torch.bmm(shifted, delta.mT, out=out)
 
 
 def kernel_gradients(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
