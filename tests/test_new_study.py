@@ -212,7 +212,7 @@ def test_what_makes_data_hard_to_judge_by_is_said_before_anything_is_trained(cap
         (lambda f: f[f["target"] == 0], ["--label", "target"], "only one class (0)"),
         (lambda f: f.assign(target=f.index == 0), ["--label", "target"], "are of the class False; valid are two"),
         (lambda f: f, ["--label", "tarjet"], "did you mean 'target'"),
-        (lambda f: f, [], "label: missing"),
+        (lambda f: f, [], "label is missing"),
         (lambda f: f.assign(hue=f["hue"].mask(f.index == 3)), ["--label", "target"], "column 'hue' lacks 1 of 178"),
         (lambda f: f, ["--label", "target", "--sensitive", "color"], "sensitive: "),
         (lambda f: f, ["--label", "target", "--missing", "guess"], "it must be refuse or impute"),

@@ -97,3 +97,15 @@ def test_adaptive_ghost_clipping_cannot_be_told(tmp_path):
     assert seen.verdict == "cannot tell", seen.findings
     assert [code for level, code in codes(seen) if level == "cannot tell"] == ["adaptive"]
     assert same_bytes(tmp_path / "plain.pt", tmp_path / "watched.pt")
+
+
+def test_adapters_by_peft_hold_and_their_weights_are_the_same(tmp_path):
+    for package in ("peft", "transformers"):
+        pytest.importorskip(package)
+    path = edited(tmp_path, "peft_lora")
+    unwatched(path, ["--save", tmp_path / "plain.pt"])
+    seen, status = watched(tmp_path, "peft_lora", (), ["--save", tmp_path / "watched.pt"])
+    assert (status, seen.verdict, codes(seen)) == (0, "holds", [])
+    (training,) = seen.trainings
+    assert sum("lora_" in name for name in training.names) == 8
+    assert same_bytes(tmp_path / "plain.pt", tmp_path / "watched.pt")
