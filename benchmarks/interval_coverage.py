@@ -21,6 +21,7 @@ from scipy.stats.qmc import Sobol
 from dp_leakage.audits import approximate_dp, gaussian_dp, many_runs_bound, one_run_bound, trials_bound
 from dp_leakage.audits.claims import gaussian_epsilon
 from dp_leakage.metrics.coins import auc, rate_difference
+from dp_leakage.metrics.exposure import exposed
 from dp_leakage.metrics.intervals import FEWEST_REPEATS, ROUNDING, Estimate, Influences, Layout, crossed, over_layouts
 from dp_leakage.metrics.rates import tpr_at
 from dp_leakage.metrics.reached import named_by_best_threshold
@@ -49,6 +50,15 @@ RECORDS = {
     "normal": lambda rng, n: rng.normal(size=n),
     "t with 3 degrees of freedom": lambda rng, n: rng.standard_t(3, size=n) / np.sqrt(3),
     "lognormal": lambda rng, n: (np.exp(rng.normal(size=n)) - np.exp(0.5)) / np.sqrt(np.e * (np.e - 1)),
+}
+
+LISTED = 120
+# How much each of 400 records' scores gain by being in, in standard deviations of a score.
+GAINS = {
+    "nothing leaks": lambda rng: np.zeros(400),
+    "all leak weakly": lambda rng: np.full(400, 0.3),
+    "5 of 100 leak much": lambda rng: 4.0 * (np.arange(400) < 20),
+    "all leak, by lognormal amounts": lambda rng: rng.lognormal(size=400),
 }
 
 
@@ -282,12 +292,36 @@ def print_figures(_: list[tuple[int, int]]) -> None:
         _line(case, repeats, n, f"{coverage(case, repeats, n, DRAWN):.3f}")
 
 
+def print_listed(_: list[tuple[int, int]]) -> None:
+    """A line for each planted leak and number of models: who is listed as giving themselves away."""
+    print(f"\nRecords that stand out, {LISTED} studies of 400 records each by coins:\n")
+    heads = ("planted", "models", "studies that list anybody", "listed of those that leak", "listed of the others")
+    _line(*heads, "share of the list that does not leak, on average", "at least so many do: true in")
+    _line("---", *["---:"] * 6)
+    for name, gain in GAINS.items():
+        for repeats in (8, 12, 24):
+            rng, lists = np.random.default_rng(repeats), []
+            for study in range(LISTED):
+                member = rng.random((repeats, 400)) < 0.5
+                own, leaks = rng.normal(size=400), gain(rng)
+                score = np.sqrt(0.5) * (own + rng.normal(size=(repeats, 400))) + leaks * member
+                found = exposed(score, member, seed=study)
+                right = int((leaks[found.order] > 0).sum())
+                lists.append((right, len(found.order) - right, found.at_least <= right))
+            right, wrong, true = np.transpose(lists)
+            any_listed = (right + wrong > 0).mean()
+            false = (wrong / np.maximum(right + wrong, 1)).mean()
+            counts = f"{right.mean():.1f}", f"{wrong.mean():.2f}", f"{false:.3f}", f"{true.mean():.3f}"
+            _line(name, repeats, f"{any_listed:.2f}", *counts)
+
+
 TABLES = {
     "figures": print_figures,
     "scores": partial(print_measures, "scores"),
     "chosen": partial(print_measures, "chosen"),
     "means": print_means,
     "bounds": lambda sizes: print_bounds(),
+    "listed": print_listed,
 }
 
 

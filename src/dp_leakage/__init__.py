@@ -33,7 +33,7 @@ if sys.argv[:1] == ["-m"]:  # `python -m dp_leakage.NAME`, before any import of 
 
 
 def open(folder: "str | Path") -> "Results":
-    """Return a study's results, such as those in ``results/quickstart``: cells, metrics, curves, claims.
+    """Return the results of a study, e.g. in ``results/quickstart``: cells, metrics, curves, claims.
 
     Raises:
         UserError: no cell was measured there.

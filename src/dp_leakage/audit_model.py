@@ -1,7 +1,8 @@
-"""A study of a model that exists already: ``dp-leakage attack mine --outputs outputs.parquet``.
+"""Study of an external model: ``dp-leakage attack mine --outputs outputs.parquet``.
 
-It reads what the model said about records (or asks it), says which attacks can be run with that and why others cannot,
-and writes a study file, which ``dp-leakage run mine`` runs to a report. docs/audit-model.md describes the files.
+This module reads the model's outputs on records (or queries the model), reports which attacks are possible and why
+others are not, and writes a study file, which ``dp-leakage run mine`` runs to a report. docs/audit-model.md describes
+the files.
 """
 
 import argparse
@@ -64,7 +65,7 @@ GIVEN_AWAY, NOT_ALIKE, CHANCE = 0.5, 0.15, 1e-3
 
 
 class Given(NamedTuple):
-    """What the user has.
+    """Model, data and references supplied by the user.
 
     Attributes:
         source: where the records come from.
@@ -93,7 +94,7 @@ class Given(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status, 1 if something does not fit."""
+    """Run the command line; returns the exit status, 1 if something does not fit."""
     options = parser().parse_args(arguments)
     file = options.folder / f"{options.name}.yaml"
     try:
@@ -109,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
-    """The study, and sentences on what it can and cannot show.
+    """Return the study, and sentences on what it can and cannot show.
 
     Raises:
         UserError: there are too few members or non-members to judge by.
@@ -178,7 +179,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
 
 
 def attacks_for(given: Given) -> tuple[list[str], list[str]]:
-    """Names of the attacks that can be run, the strongest last, and the reasons why others cannot."""
+    """Return the names of the possible attacks, the strongest last, and the reasons why others are impossible."""
     attacks, cannot = ["yeom", "attack_p"], []
     if given.shadow:
         attacks += ["shokri", "shokri_trees"]
@@ -236,11 +237,12 @@ def _given_outputs(options: argparse.Namespace) -> Given:
 
 
 def _dependence(raw: Raw, others: Outputs, file: Path) -> str:
-    """A warning that the references were trained on more of the model's members than of other records, or on fewer; ""
-    if they were not. Attacks that compare models with and without a record would find its members from that alone.
+    """Warn if the references were trained on more, or fewer, of the model's members than of other records; else "".
+
+    Attacks that compare models with and without a record would identify members from that alone.
 
     Raises:
-        UserError: they were trained on much the same records, or on the others.
+        UserError: they were trained on nearly the same records, or on nearly the complement.
     """
     if others.member is None:
         return ""
@@ -274,14 +276,14 @@ def _resemblance(raw: Raw, path: Path, file: Path, models: int, references: int)
 
 
 def _given_models(file: Path, found: Outputs, path: Path) -> tuple[Outputs, Json]:
-    """What other models said about the same records, and the study's settings of them."""
+    """Return other models' outputs on the same records, and the study's settings for them."""
     others = aligned(read_outputs(file, member=False), file, found, path)
     architecture = {"name": path_in_study(file), "of": path_in_study(path)}
     return others, {"count": others.margin.shape[1], "engine": "outputs", "architecture": architecture}
 
 
 def _given_shadows(file: Path, found: Outputs, path: Path, raw: Raw) -> Json:
-    """As `_given_models`, for shadow models: each knows some of the non-members, and gives probabilities of all
+    """As `_given_models`, for shadow models: each was trained on some non-members, and outputs probabilities of all
     classes.
     """
     others, shadow = _given_models(file, found, path)
@@ -357,7 +359,7 @@ def _unread(model: Json) -> str:
 
 
 def _draws(options: argparse.Namespace) -> dict[str, int]:
-    """How many answers are averaged, of a model whose answers are drawn at random."""
+    """Return the number of averaged queries, for a model with random outputs."""
     if not options.draws:
         return {}
     if not options.draws.isdecimal() or int(options.draws) < 1:
@@ -379,7 +381,7 @@ def _resolved(source: Json, members: str) -> Json:
 
 
 def _asked_once(model: Json, raw: Raw) -> None:
-    """Asks the model about a few records, so that errors show now."""
+    """Query the model about a few records, so that errors show now."""
 
     rows = np.unique(np.concatenate([np.unique(raw.y, return_index=True)[1], np.arange(min(8, len(raw.y)))]))
     roles = {"target_members": rows[:1], "target_nonmembers": rows[1:]}
@@ -407,7 +409,9 @@ def trained_here(name: str, key: str, raw: Raw) -> Json:
 
 
 def _engine_of(path: str, raw: Raw) -> str:
-    """The engine that trains the user's class, which is imported and made once. UserError if none can."""
+    """Return the engine that trains the user's class, which is imported and instantiated once. Raises UserError
+    otherwise.
+    """
     from dp_leakage.engines.estimator import is_estimator, made
     from dp_leakage.models.user_module import module_factory
 

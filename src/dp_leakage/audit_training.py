@@ -1,13 +1,13 @@
-"""Audits the user's own private training function from outside, by calls with and without canaries.
+"""Audit of the user's own private training function from outside, by calls with and without canaries.
 
     dp-leakage audit --train my_module:train --epsilon 4
 
-Without further options the audit tests the claim of Gaussian noise with the strongest canary, and with as many
-trainings as find half of the claimed noise with a chance of 95 % (from ε = 0.4 on; below, a clipped batch).
+By default the audit tests the claim of Gaussian noise with the strongest canary, and with enough trainings to detect
+half of the claimed noise with 95 % probability (from ε = 0.4 on; below, clipping per batch).
 
 ``train(x, y, seed)`` trains on float32 records x (n, …) with int64 labels y (n,), in any way and with any library. It
-returns a function: records (m, …) → probabilities or logits (m, classes). Each call is one training, and a fair coin
-for each canary decides whether that record is among its data.
+returns a function: records (m, …) → probabilities or logits (m, classes). Each call is one training, and each canary
+is included in its data at random, with probability ½.
 """
 
 import argparse
@@ -58,13 +58,13 @@ SAME = (
 def scored(
     train: Train, data: Dataset, canary: str, canaries: int, models: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Calls ``train`` once for each model, all in one process of their own.
+    """Call ``train`` once for each model, all in one separate process.
 
     Args:
         train: see the module.
         data: its members are trained on, ``canaries`` of them replaced.
         canary: ``mislabeled``, ``optimized``, ``blank`` or ``feature``.
-        canaries: m, per model, at places drawn anew for each.
+        canaries: m, per model, at places drawn again for each.
         models: K.
         seed: draws canaries and coins; the trainings get seeds derived from it.
 
@@ -112,7 +112,7 @@ def scored(
 
 @contextmanager
 def search_seconds() -> Iterator[list[float]]:
-    """Yield a list of how long each search of noise for a target ε by Opacus takes, if it is loaded already."""
+    """Yield a list with the durations of Opacus' searches for a noise multiplier, if Opacus is already loaded."""
     seconds: list[float] = []
     engine = sys.modules.get("opacus.privacy_engine")
     if engine is None:
@@ -135,7 +135,9 @@ def search_seconds() -> Iterator[list[float]]:
 
 
 def _outputs(said: object, records: int, classes: int) -> np.ndarray:
-    """What a trained function returns, float64 (records, classes or more). UserError if it returns anything else."""
+    """Check and return a trained function's outputs, float64 (records, classes or more). Raises UserError
+    otherwise.
+    """
     valid = (
         f"for {records} records of {classes} classes; valid are finite numbers, one row a record, one column a class"
     )
@@ -164,7 +166,7 @@ def _margins(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def training_function(path: str) -> Train:
-    """The function at ``module:function``, imported when it is first called. Its errors become one sentence.
+    """Return the function at ``module:function``, imported when it is first called. Its errors become one sentence.
 
     Raises:
         UserError: ``path`` is none; and, when it is called, there is no such function.
@@ -193,7 +195,7 @@ def training_function(path: str) -> Train:
 
 @cache
 def _imported(path: str) -> tuple[Train, Path | None]:
-    """The function of an import path, and its file. UserError if there is none."""
+    """Return the function of an import path, and its file. Raises UserError if it does not exist."""
     module, _, name = path.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     file = module_file(module)
@@ -205,7 +207,7 @@ def _imported(path: str) -> tuple[Train, Path | None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns 0 if the claim is not refuted, 3 if it is, 2 if the audit cannot run.
+    """Run the command line; return 0 if the claim is not refuted, 3 if it is, 2 if the audit cannot run.
 
     The last line of the output, and the file of ``--verdict``, say the same in a word: `VERDICTS`.
     """
@@ -223,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def verdict_file(name: str) -> Path:
-    """Return the path for the verdict. UserError if there is anything but an older verdict."""
+    """Return the path for the verdict. Raises UserError if another file than an older verdict exists there."""
     path = user_path(name)
     if os.path.lexists(path) and beginning(path, 100) not in {f"{word}\n".encode() for word in VERDICTS.values()}:
         raise UserError(
@@ -238,7 +240,7 @@ def _write_verdict(path: Path | None, status: int) -> None:
 
 
 def _audited(given: argparse.Namespace) -> int:
-    """Audits and says what was found; the exit status. UserError if the audit cannot run."""
+    """Run the audit, print its result and return the exit status. Raises UserError if it cannot run."""
     if given.claim == "gaussian" and given.delta == 0:
         raise UserError("--delta is 0, at which Gaussian noise has no ε; valid with --claim gaussian is more than 0")
     gaussian = given.claim == "gaussian" or (not given.claim and given.delta > 0)
@@ -291,12 +293,12 @@ def _claimed(claim: Claim, epsilon: float) -> str:
 
 
 def _chosen(design: str, claim: Claim, share: float, given: argparse.Namespace) -> int:
-    """How many trainings an audit takes whose user does not say it."""
+    """Return the default number of trainings of an audit."""
     return models_for(claim, given.epsilon, CONFIDENCE, share) if design == "many_runs" else 1
 
 
 def _announce(design: str, models: int, claim: Claim, share: float, given: argparse.Namespace) -> dict[str, float]:
-    """Says what will be done and found, before anything is trained; returns the chance to find each fault.
+    """Print the plan and power of the audit before training; return the probability of detecting each fault.
 
     Raises:
         UserError: even perfect guesses would not refute the claim.

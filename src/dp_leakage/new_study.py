@@ -131,7 +131,7 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _with_copies(source: dict[str, Any], raw: Raw) -> tuple[dict[str, Any], Raw]:
-    """The source and its records with one coin for each group of near-copies, if there are any.
+    """Return the source and its records with near-copies included together, if there are any.
 
     Where persons are named already they count, and guesses of values that the user named are about single records.
     """

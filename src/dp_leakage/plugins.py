@@ -78,7 +78,7 @@ MECHANISM = table(
 
 
 def load(folders: Iterable[str | Path]) -> None:
-    """Enters every plugin of the folders into the package's tables. Loading a folder again changes nothing.
+    """Register every plugin of the folders. Loading a folder again changes nothing.
 
     Raises:
         UserError: a folder is missing, or a file is no valid Python, has a wrong declaration, lacks a function, or has
@@ -201,7 +201,7 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
 
 
 def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
-    """Refuses parts of a mechanism that would not act: only what the file itself defines does, one noise at most."""
+    """Refuse parts of a mechanism that would not act: only what the file itself defines does, one noise at most."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
@@ -219,7 +219,7 @@ def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
 
 
 def _named(node: ast.stmt) -> Iterator[str]:
-    """The names that a statement gives to something."""
+    """Yield the names that a statement binds."""
     for part in ast.walk(node):
         if isinstance(part, ast.alias):
             yield part.asname or part.name
@@ -230,7 +230,7 @@ def _named(node: ast.stmt) -> Iterator[str]:
 
 
 def _check_relations(path: Path, relations: Any) -> None:
-    """For each sampler, the neighbors that the accounting covers; at least one of each."""
+    """Check the neighbors covered by the accounting: at least one for each sampler."""
     samplers, neighbors = tuple(SAMPLERS), get_args(Neighbors)
     if not isinstance(relations, dict) or not relations:
         raise UserError(
@@ -258,7 +258,7 @@ def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what:
 
 
 def _define(path: Path, functions: Functions, wanted: Mapping[str, tuple[str, ...]]) -> None:
-    """Checks that functions exist and take the arguments that they will get."""
+    """Check that functions exist and accept their arguments."""
     for name, arguments in wanted.items():
         defined = functions.get(name)
         if not isinstance(defined, ast.FunctionDef):

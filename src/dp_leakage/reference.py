@@ -1,4 +1,6 @@
-"""The page of every key, from schemas and declarations: ``python -m dp_leakage.reference > docs/reference.md``."""
+"""Reference page of all keys, from schemas and declarations: ``python -m dp_leakage.reference >
+docs/reference.md``.
+"""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -34,7 +36,7 @@ Json = dict[str, Any]
 
 
 def reference(config: Json, study: Json) -> str:
-    """The page, from the two schemas as they lie in ``workflow/schemas``."""
+    """Return the page, from the two schemas in ``workflow/schemas``."""
     definitions = _definitions(study)
     study = _resolved({**study, "$defs": definitions}, definitions)
     parts = [HEAD, "## config.yaml", _table(config["properties"], config.get("required", []))]
@@ -85,7 +87,7 @@ def _definitions(schema: Json) -> dict[str, Json]:
 
 
 def _resolved(schema: Any, definitions: Mapping[str, Json]) -> Any:
-    """The schema with short definitions in place of references to them, and with the descriptions of the others."""
+    """Replace references in a schema by short definitions, or by the descriptions of long ones."""
     if isinstance(schema, list):
         return [_resolved(part, definitions) for part in schema]
     if not isinstance(schema, dict):
@@ -111,7 +113,7 @@ def _keys(properties: Mapping[str, Json], required: list[str], prefix: str = "")
 
 
 def _kind(schema: Json) -> str:
-    """What a value may be, in a few words."""
+    """Describe a value's type in a few words."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
         whole = name.removesuffix(CHANGES)

@@ -1,7 +1,7 @@
-"""A study's results from Python: ``dp_leakage.open("results/quickstart")``, and of one cell `read_cell`.
+"""Results of a study from Python: ``dp_leakage.open("results/quickstart")``, or `read_cell` for one cell.
 
-The files may come from anybody. Their digests say only that they are whole, so their contents are checked, and nothing
-in them names code that is imported.
+The files may be untrusted. Their digests only show that they are complete, so their contents are checked, and no file
+names code that is imported.
 """
 
 import json
@@ -34,7 +34,7 @@ SCORES = {"repeat": "i", "record": "i", "member": "b", "score": "f", "flagged": 
 
 @dataclass(frozen=True)
 class Cell:
-    """A folder of results with trained models: a cell, or shadow or reference models. Files are read when needed.
+    """Folder of results with trained models: a cell, or shadow or reference models. Files are read when needed.
 
     Every property raises UserError if its file is missing, damaged, or holds what no step can have written.
 
@@ -48,7 +48,7 @@ class Cell:
 
     @cached_property
     def signals(self) -> Signals:
-        """What the models said about every record; docs/signals.md describes it."""
+        """Return the models' outputs on every record; docs/signals.md describes them."""
         path = self._file("signals.npz")
         return Signals.held_by(read_arrays(path)[0], path)
 
@@ -59,7 +59,7 @@ class Cell:
 
     @cached_property
     def scored(self) -> Signals:
-        """The signals of the m records whose class scores were kept, including these scores."""
+        """Return the signals of the m records with stored class scores, including these scores."""
         kept, probability = self._class_scores
         return replace(self.signals.records(positions(kept, self.signals.record)), probability=probability)
 
@@ -120,7 +120,7 @@ class Cell:
 
     @cached_property
     def _class_scores(self) -> "tuple[np.ndarray, np.ndarray]":
-        """The records whose probabilities were kept, int64 (m,), and these, float32 (R, m, C)."""
+        """Return the records with stored probabilities, int64 (m,), and these, float32 (R, m, C)."""
         path, said = self._file("class_scores.npz"), self.signals
         arrays = read_arrays(path)[0]
         wanted = {"record": Expected("int64", "m", 0), "probability": Expected("float32", "RmC", 0, 1)}
@@ -150,7 +150,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Results:
-    """A study's folder of results. Files are read when needed.
+    """Results folder of a study. Files are read when needed.
 
     Every property raises UserError if a file is missing or damaged.
 
@@ -167,7 +167,7 @@ class Results:
         return {file.parent.relative_to(self.folder).as_posix(): Cell(file.parent) for file in files}
 
     def __getitem__(self, name: str) -> Cell:
-        """Return a cell. UserError if there is none of that name."""
+        """Return a cell. Raises UserError for an unknown name."""
         if name not in self.cells:
             hint = close(name, self.cells)
             raise UserError(f"{self.folder} has no cell {name!r}; {hint}`.cells` has all {len(self.cells)}")
@@ -217,7 +217,7 @@ def read_results(folder: str | Path) -> Results:
 
 
 def _checked_scores(frame: "pd.DataFrame", said: Signals, path: Path) -> "pd.DataFrame":
-    """Scores of an attack on the models that said this. Raises UserError if they cannot be."""
+    """Check and return an attack's scores on the models of these signals. Raises UserError if they do not fit."""
     import numpy as np
 
     if "repeat" not in frame or not len(frame):
@@ -235,7 +235,7 @@ def _checked_scores(frame: "pd.DataFrame", said: Signals, path: Path) -> "pd.Dat
 
 
 def read_cell(folder: str | Path, factory: "Callable[[], nn.Module] | None" = None) -> Cell:
-    """A cell's results, by its folder.
+    """Return a cell's results from its folder.
 
     Args:
         folder: such as ``results/quickstart/digits/mlp/none``.

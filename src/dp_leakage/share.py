@@ -1,4 +1,4 @@
-"""A copy of a study's results that can be given away: without seeds, member lists, and what confirms a guess at either.
+"""Copy of a study's results for sharing: without seeds, member lists, or anything that confirms a guess at either.
 
     dp-leakage share quickstart --to shared/quickstart
 
@@ -62,7 +62,7 @@ SECRET = re.compile(r"seed|random_state", re.IGNORECASE)  # names of settings th
 
 
 class Listed(NamedTuple):
-    """What the claims beside a report say of what may go.
+    """Cells and figures that may be shared, from the claims next to a report.
 
     Attributes:
         cells: names of the study's cells, ``DATASET/MODEL/DEFENSE``.
@@ -80,7 +80,7 @@ class Listed(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """What `share` made.
+    """Result of `share`.
 
     Attributes:
         written: its files.
@@ -92,7 +92,7 @@ class Copy(NamedTuple):
 
 
 def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
-    """Writes the copy. Nothing is written if one of the files cannot be shared.
+    """Write the copy. Nothing is written if one of the files cannot be shared.
 
     Args:
         results: a study's folder.
@@ -136,7 +136,7 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
 
 
 def _files(results: Path) -> Iterator[Path]:
-    """All files, sorted, but for hidden ones. Raises UserError at anything that is neither a file nor a folder."""
+    """Yield all files except hidden ones, sorted. Raises UserError at anything other than a file or a folder."""
     for folder, folders, names in os.walk(results):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted([*folders, *(name for name in names if not name.startswith("."))]):
@@ -151,7 +151,7 @@ def _files(results: Path) -> Iterator[Path]:
 def _contents(
     results: Path, files: Sequence[Path], listed: Listed, undefended: bool
 ) -> Iterator[tuple[Path, bytes, str]]:
-    """The files that could go, each with what goes of it; nothing of models that stay, and why."""
+    """Yield the files to share, each with its shared bytes; for withheld models, no bytes and the reason."""
     for path in files:
         if path.parent == results / "figures" and path.suffix in (".png", ".html") and path.stem in listed.figures:
             yield from ((file, content, "") for file, content in without_provenance(path).items())
@@ -168,7 +168,7 @@ def _cell(results: Path, path: Path) -> str:
 
 
 def _listed(results: Path) -> Listed:
-    """Reads what the report lists and refutes. UserError if its claims cannot be read."""
+    """Read what the report lists and refutes. UserError if its claims cannot be read."""
     file = results / "claims.json"
     try:
         claims = json.loads(file.read_text(encoding="utf-8"))
@@ -181,8 +181,9 @@ def _listed(results: Path) -> Listed:
 
 
 def _parameters(path: Path, refuted: bool, ceiling: float) -> tuple[bytes, str]:
-    """The parameters of models with some of their settings, empty if there are none; and why they go only if asked
-    for, "" if they are private.
+    """Return the parameters of models with some of their settings, and the reason to withhold them by default.
+
+    The parameters are empty if nothing can be shared. The reason is "" for private models.
     """
     from safetensors.numpy import save
 
@@ -201,11 +202,11 @@ def _parameters(path: Path, refuted: bool, ceiling: float) -> tuple[bytes, str]:
 
 
 def _promises_little(path: Path, ceiling: float) -> str:
-    """Why the ε of these models promises too little; "" if it is at most the ceiling.
+    """Return why the ε of these models is too weak; "" if it is at most the ceiling.
 
-    It is that of a record (or person) for the neighbors between which the study's attacks choose. None is known under
-    batches that no accountant covers, or without metrics. Each is infinite, for example, where people have many records
-    and noise hides one.
+    It is the ε of a record (or person) for the neighbors that the study's attacks distinguish. None is known under
+    batches that no accountant covers, or without metrics. Each is infinite, for example, where people have many
+    records and noise hides one.
     """
     epsilons = spent(_measured(path))["epsilon_spent"]
     if epsilons.empty:
@@ -223,7 +224,7 @@ def _measured(path: Path) -> pd.DataFrame:
 
 
 def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str], reduced: str) -> str:
-    """What somebody has to know who gets the copy and nothing else."""
+    """Return the README of the copy, for a reader who has nothing else."""
     rows = [f"| {_cell(results, path)} | {_epsilons(path)} |" for path in models]
     outside = [f"- {words}" for words in _uncovered(results, models)]
     return "\n".join(
@@ -258,7 +259,7 @@ def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str], red
 
 
 def _uncovered(results: Path, models: Sequence[Path]) -> Iterator[str]:
-    """What no ε of these models covers, with the data set or the model that it is about."""
+    """Yield what no ε of these models covers, with the data set or the model that it is about."""
     for folder in dict.fromkeys(path.parent.parent.parent for path in models):
         data = folder / "data.npz"
         if not is_file(data):
@@ -296,7 +297,7 @@ def guessed_seed(path: Path) -> int | None:
 
 
 def _warn(results: Path, written: Sequence[Path], shared: Path) -> None:
-    """Says how the noise of models that went can be found; all models of a study have seeds of one seed."""
+    """Warn how the noise of shared models can be found; all models of a study derive their seeds from one seed."""
     models = [results / path.relative_to(shared) for path in written if path.suffix == ".safetensors"]
     if not models:
         return
@@ -309,7 +310,7 @@ def _warn(results: Path, written: Sequence[Path], shared: Path) -> None:
 
 
 def _open(value: Any) -> Any:
-    """Settings without seeds, and without texts that are not names, such as paths."""
+    """Return settings without seeds, and without texts other than names, such as paths."""
     if isinstance(value, dict):
         kept = {key: _open(each) for key, each in value.items() if TEXT.fullmatch(key) and not SECRET.search(key)}
         return {key: each for key, each in kept.items() if each is not None or value[key] is None}
@@ -333,7 +334,7 @@ def _metrics(path: Path) -> bytes:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status."""
+    """Run the command line; returns the exit status."""
     options = parser().parse_args(arguments)
     try:
         written, kept_back = share(options.study, options.to, options.undefended)

@@ -101,3 +101,25 @@ def test_an_executor_ends_though_it_has_just_fallen_asleep():
     executor.cancel()
     assert time.monotonic() - started < 20
     assert executor.cancelled == ["7"]
+
+
+LOCKED = """
+import os, signal, threading, time
+from dp_leakage.common.interrupts import handle_apart
+lock, heard = threading.Lock(), threading.Event()
+def handler(number, frame):
+    with lock:
+        heard.set()
+signal.signal(signal.SIGTERM, handler)
+handle_apart(signal.SIGTERM)
+with lock:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.1)  # the handler is called here
+assert heard.wait(60)
+"""
+
+
+def test_a_signal_that_comes_while_its_handlers_lock_is_held_is_heard_once_that_is_free():
+    """One SIGTERM in fifty hung a run: Snakemake's handler waited for the lock that the thread under it held."""
+    done = subprocess.run([sys.executable, "-c", LOCKED], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -82,6 +82,22 @@ def test_without_references_a_leak_is_told_only_where_no_shift_is_found():
     assert not any(shifted for shifted, _, _ in found["alike"])
 
 
+def test_a_difference_that_the_guess_cannot_learn_is_missed_so_that_a_leak_is_told_on_that_condition():
+    """A fixed rule saw nobody, but knows labels that no simple model learns; 40 % of the others' are wrong."""
+    told = 0
+    for seed in range(DRAWS):
+        rng = np.random.default_rng(seed)
+        member = rng.permutation(800) < 400
+        x = rng.normal(size=(800, 20))
+        rule = np.sign(x[:, :3].prod(axis=1))
+        sign = np.where(rng.random(800) < np.where(member, 0.0, 0.4), -rule, rule)
+        margin = sign * rule + 0.1 * rng.normal(size=800)
+        found = Asked(member, (sign > 0).astype(np.int64), x, margin[None], None, None)
+        of = {(row["metric"], row.get("against")): row["low"] for row in measure_sources({"loss": margin[None]}, found)}
+        told += of["blind_auc", None] <= 0.5 and of["auc_beyond", "blind"] > 0
+    assert told >= DRAWS / 2
+
+
 def test_answers_of_others_stand_for_features_that_are_not_known():
     noisy = WORLDS["noisy labels of others"]
     assert not any(judged(noisy, seed, False, features=False)[0] for seed in range(DRAWS))

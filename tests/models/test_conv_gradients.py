@@ -136,6 +136,21 @@ def test_an_example_rounds_alike_wherever_it_lies_in_a_pass(layer, sides, dtype,
             assert torch.equal(whole[:, rows], part)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("layer", "sides"), [(Conv2d(64, 64, 5, padding=2), (9, 5)), (Conv2d(16, 32, 3, padding=1), (3, 3))]
+)
+def test_a_length_without_formed_gradients_rounds_alike_wherever_the_example_lies(layer, sides, dtype):
+    """Else it may decide by the company whether a gradient is formed."""
+    generator, shape = torch.Generator().manual_seed(0), (layer.inputs, *sides)
+    for _ in range(5):
+        x = torch.randn(48, *shape, generator=generator, dtype=dtype)
+        delta = torch.randn(48, *layer.output_shape(shape), generator=generator, dtype=dtype)
+        everything = conv_gradients.lengths(layer, x, delta)
+        for rows in (slice(1, 17), slice(3, 35), slice(0, 16)):
+            assert torch.equal(everything[rows], conv_gradients.lengths(layer, x[rows], delta[rows]))
+
+
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("sides", [(5, 5), (7, 11), (16, 16)])
 def test_a_filled_up_output_is_that_of_the_record_alone(stride, sides):

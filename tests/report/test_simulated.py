@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, log, log1p
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ from dp_leakage.report.refuted import refuted_claims
 from dp_leakage.table.words import name as words_of
 
 ONCE_IN = 1e-5
+FEW, MANY = 4, 42  # studies of each world
 # What attackers lose who must choose their threshold by so few records, and what ties leave between two thresholds: by
 # so much may a truth be above an interval, never below.
 COST = defaultdict(float, {"reached_advantage": 0.03, "members_exposed": 1})
@@ -524,12 +526,22 @@ def check(studies: int) -> None:
 
 def test_all_that_a_hundred_studies_claim_is_true():
     """Of 96 studies: what is true in 75 of 100 instead of 95 is found 96 times in 100; the long test finds less."""
-    check(4)
+    check(FEW)
 
 
 @pytest.mark.slow
 def test_all_that_a_thousand_studies_claim_is_true():
-    check(42)
+    check(MANY)
+
+
+def test_the_page_counts_worlds_and_studies_as_they_are():
+    page = " ".join((Path(__file__).parents[2] / "docs" / "results" / "intervals.md").read_text("utf-8").split())
+    few, many = FEW * len(WORLDS), MANY * len(WORLDS)
+    assert f"from {len(WORLDS)} worlds" in page
+    assert f"{few:,} studies by default, {many:,} with the marker `slow`" in page
+    limits = f"{least(few):,} of {few:,} studies, {least(many):,} of {many:,}, and {least(MANY)} of one world's {MANY}"
+    assert limits in page
+    assert f"({COST['reached_advantage']:.2f} of an advantage)".replace("0.", ".") in page
 
 
 def test_comparing_record_by_record_narrows_every_loss_and_moves_none():

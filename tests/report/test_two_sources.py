@@ -17,6 +17,9 @@ DRAWS = 6
 UNTOLD = "cannot be told without a model trained in the same way on none of them"
 
 
+UNLESS = "unless members and non-members differ in something that a guess without the model did not find."
+
+
 def world(shift, apart, **more):
     return World((Cell((shift, shift / 2)),), by_coins=False, repeats=1, n=800, apart=apart, **more)
 
@@ -49,7 +52,8 @@ def test_where_features_differ_nothing_is_said_to_be_learned_and_nobody_is_liste
 
 def test_where_nothing_differs_a_leak_is_still_a_leak_and_none_is_none():
     leaking = [told(metrics(world(0.8, apart=0.0), seed)) for seed in range(DRAWS)]
-    assert all("the model leaks who was in its training data." in words and listed for words, listed in leaking)
+    assert all(f"the model leaks who was in its training data, {UNLESS}" in words for words, _ in leaking)
+    assert all(listed for _, listed in leaking)
     silent = [told(metrics(world(0.0, apart=0.0), seed))[0] for seed in range(DRAWS)]
     assert sum("no attack tried is shown to tell" in words for words in silent) >= DRAWS - 1  # each with .95
     assert not any("the model leaks" in words for words in silent)

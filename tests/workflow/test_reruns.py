@@ -6,6 +6,8 @@ The small study has five cells (none; naive and rdp at ε 1 and 100), three atta
 import shutil
 from collections import Counter
 
+from dp_leakage.study.step_code import REPORTING
+
 CELLS = 5
 FIGURES = {
     "quickstart_fig_accuracy_loss",
@@ -184,3 +186,14 @@ def test_an_attack_on_untrained_models_trains_none(unrun):
     unrun.configure(datasets={"digits": {"projection": None}}, attacks={"iga": {}}, figures={"table_rebuilt": table})
     planned = unrun.planned("quickstart_table_rebuilt")
     assert planned == Counter(prepare_dataset=1, project_pca=1, reconstruct=CELLS, quickstart_table_rebuilt=1)
+
+
+def test_words_the_command_line_and_the_reading_of_files_rerun_nothing_and_a_new_format_everything(workflow):
+    """They cannot change a number; an edit of an error's words planned every job anew."""
+    for name in REPORTING:
+        path = f"src/{name.replace('.', '/')}"
+        path = f"{path}/__init__.py" if (workflow.folder / path).is_dir() else f"{path}.py"
+        workflow.append(path, "\nEDITED = 1\n")
+    assert workflow.planned("quickstart") == {}
+    workflow.edit("src/dp_leakage/provenance/format.py", "FORMAT = 1", "FORMAT = 2")
+    assert {"prepare_dataset", "train_target", "quickstart_report"} <= workflow.planned("quickstart").keys()

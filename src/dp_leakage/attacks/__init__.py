@@ -66,7 +66,7 @@ PICTURING = ("model_inversion", "decoder_inversion", "gradient_reconstruction")
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attack declares about itself.
+    """An attack's declaration.
 
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).

@@ -1,4 +1,6 @@
-"""Attribute inference (Yeom et al. 2018): of two values of a feature, guess the one whose loss suits a member."""
+"""Attribute inference (Yeom et al. 2018): guess, of two values of a feature, the one with the more member-like
+loss.
+"""
 
 from typing import Any
 
@@ -46,7 +48,7 @@ CANDIDATES = {"quartiles": "linear", "distinct_quartiles": "inverted_cdf"}  # ru
 def score(
     target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
 ) -> pd.DataFrame:
-    """Guesses single features of every target record from its other features and its label.
+    """Guess single features of every target record from its other features and its label.
 
     The two candidate values are quartiles of the feature over all target records, and the question is whether the true
     value lies above the median, as in the released code of jayaraman2019. The guess there is the candidate whose loss
@@ -99,14 +101,14 @@ def score(
 
 
 def _mean_training_loss(target: Ensemble, data: Dataset) -> np.ndarray:
-    """Of each model over the records that it was trained on, nats: (R, 1)."""
+    """Return each model's mean loss on its training records, nats: (R, 1)."""
     trained = trained_on(target, data.trainable)
     loss = losses(margins(target, data.x[data.trainable], data.y[data.trainable]))
     return np.where(trained, loss, 0.0).sum(axis=1, keepdims=True) / trained.sum(axis=1, keepdims=True)
 
 
 def drawn_features(columns: np.ndarray, sensitive: np.ndarray, number: int, seed: int) -> np.ndarray:
-    """Draws ``number`` columns of (n, d) with more than one value, from ``sensitive`` unless it is empty.
+    """Draw ``number`` columns of (n, d) with more than one value, from ``sensitive`` unless it is empty.
 
     Returns them ascending, int64.
 

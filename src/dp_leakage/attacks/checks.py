@@ -1,4 +1,4 @@
-"""Checks of what a user's attack returns, before it is written, since the measuring step trusts every column."""
+"""Checks of a user attack's result before it is written, since the measuring step relies on every column."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +13,11 @@ KINDS = {"whole numbers": "iu", "values": "iub", "truth values": "b", "numbers":
 
 
 def checked_scores(scored: Any, who: str, family: str, models: int) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """The frame and the pictures of a plugin's ``score``; only some families make pictures.
+    """Check and return the frame and the images of a plugin's ``score``; only some families produce images.
 
     Args:
         scored: what it returned.
-        who: the plugin and its attack, for the complaint (`user_code.whose`).
+        who: the plugin and its attack, for the error message (`user_code.whose`).
         family: of the attack.
         models: number of target models; repeats are numbered from 0 to one less.
 
@@ -50,13 +50,13 @@ def checked_scores(scored: Any, who: str, family: str, models: int) -> tuple[pd.
 
 
 def check_said(said: Any, who: str, family: str, shape: tuple[int, int]) -> None:
-    """Refuses the result of a plugin's ``score`` of signals, unless it is a named tuple of arrays (`signals.Scores`).
+    """Refuse the result of a plugin's ``score`` of signals unless it is a named tuple of arrays (`signals.Scores`).
 
     Args:
         said: what it returned.
-        who: the plugin and its attack, for the complaint (`user_code.whose`).
+        who: the plugin and its attack, for the error message (`user_code.whose`).
         family: of the attack.
-        shape: (models, records asked about), of each array.
+        shape: (models, queried records), of each array.
 
     Raises:
         UserError: names the plugin, and the array that is missing or wrong.

@@ -1,4 +1,4 @@
-"""How alike images are: Euclidean distance, and structural similarity (SSIM, Wang et al. 2004), of pixels in [0, 1].
+"""Similarity of images: Euclidean distance, and structural similarity (SSIM, Wang et al. 2004), of pixels in [0, 1].
 
 SSIM averages over all places of a window, so its value depends on the window:
 
@@ -28,7 +28,9 @@ C1, C2 = 0.01**2, 0.03**2  # the paper's K₁ and K₂ for a range of 1
 
 
 def similarity(a: np.ndarray, b: np.ndarray, window: Window = UNIFORM) -> np.ndarray:
-    """SSIM of pairs of images (n, c, h, w), float64 (n,) in [−1, 1]: the mean over channels and the window's places."""
+    """Return the SSIM of pairs of images (n, c, h, w), float64 (n,) in [−1, 1]: the mean over channels and window
+    positions.
+    """
     if window == GAUSSIAN:
         return np.array([Gallery.of(one[None]).ssim(two)[0] for one, two in zip(a, b, strict=True)])
     from skimage.metrics import structural_similarity
@@ -42,7 +44,7 @@ def similarity(a: np.ndarray, b: np.ndarray, window: Window = UNIFORM) -> np.nda
 
 @dataclass(frozen=True)
 class Gallery:
-    """Images to compare others with, and everything that can be computed about them once.
+    """Images to compare with, and quantities computed from them once.
 
     Attributes:
         images: float64 (n, channels, height, width).
@@ -89,14 +91,14 @@ def _side(sizes: tuple[int, ...], window: Window) -> int:
 
 
 def _blurred(x: Tensor) -> Tensor:
-    """Means of images (n, channels, height, width) under the Gaussian window at each of its places."""
+    """Return means of images (n, channels, height, width) under the Gaussian window at each position."""
     side = _side(tuple(x.shape[2:]), GAUSSIAN)
     down, right = (_window_sums(length, side) for length in x.shape[2:])
     return down @ x @ right.T
 
 
 def _window_sums(length: int, side: int) -> Tensor:
-    """The matrix (length − side + 1, length) that takes a row of pixels to its windows' weighted means."""
+    """Return the matrix (length − side + 1, length) from a row of pixels to its windows' weighted means."""
     import torch
 
     offset = torch.arange(side, dtype=torch.float64) - side // 2

@@ -1,4 +1,4 @@
-"""What the scores of a person's records say together, learned on models of the attacker's own."""
+"""Joint score of a person's records, learned on the attacker's own models."""
 
 from collections.abc import Sequence
 from types import ModuleType
@@ -15,11 +15,11 @@ from dp_leakage.common.errors import UserError
 def learned_odds(
     attack: ModuleType, target: Signals, reference: Signals | None, settings: dict, seed: int, by_coins: bool
 ) -> list[Any]:
-    """How the attacker of each target weighs a person's scores, in the order of the targets.
+    """Learn each target's weights of a person's scores, in the order of the targets.
 
-    The attacker runs the attack on models of which the truth is known, each judged by the others as references, and
-    fits a logistic regression. With coins these models are the repeats but the target's, which has no part in it: its
-    answers are no reference, and its coins are not read.
+    The attacker runs the attack on models with known members, each judged by the others as references, and fits a
+    logistic regression. With random inclusion these models are all repeats except the target: its outputs are no
+    reference, and its members are not read.
 
     Args:
         attack: its module.
@@ -29,7 +29,7 @@ def learned_odds(
         by_coins: whether the references are repeats, as the attacker's models always are if an attack needs none.
 
     Raises:
-        UserError: these models know no person who was in the training, or nobody who was not.
+        UserError: these models have no person as a member, or none as a non-member.
     """
     if reference is not None and not by_coins:
         return [_fitted(attack, reference, True, settings, seed)] * target.size
@@ -65,7 +65,7 @@ def odds(fitted: Sequence[Any], score: np.ndarray, owner: np.ndarray) -> np.ndar
 def features(score: np.ndarray, owner: np.ndarray) -> np.ndarray:
     """Sum, mean and maximum of each person's scores, and the logarithm of their number, float64 (R, P, 4).
 
-    ``score`` is (R, n); ``owner``, int64 (n,) from 0 on, says whose each record is.
+    ``score`` is (R, n); ``owner``, int64 (n,) from 0 on, is the owner of each record.
     """
     told = [combined(score, owner, how) for how in ("sum", "mean", "max")]
     return np.stack([*told, np.broadcast_to(np.log(np.bincount(owner)), told[0].shape)], axis=-1)

@@ -1,4 +1,4 @@
-"""From scores of records to scores of persons, where a coin decides about all records of a person together."""
+"""Scores of people from scores of their records, for inclusion of all records of a person together."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,16 +14,16 @@ def person_columns(
     how: str,
     weighed: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> dict[str, Any]:
-    """The columns of a score file with a row per repeat and person, in place of one per repeat and record.
+    """Return the columns of a score file with a row per repeat and person, in place of one per repeat and record.
 
     Args:
-        asked: the R models under attack and the n records asked about, with whose they are.
+        asked: the R models under attack and the n queried records, with whose they are.
         said: ``score`` and ``flagged`` of a membership attack, (R, n).
         how: how a person's scores become one. ``sum`` suits logarithms of likelihood ratios: it is the ratio of all
             records together if they are independent. ``mean`` suits scores that also tell how hard a record is;
             ``max`` is the record that gives most away; ``learned`` weighs these and the number of records
             (`person_odds`).
-        weighed: the persons' log odds (R, P) from the records' scores and whose they are, if ``how`` is ``learned``.
+        weighed: the people's log odds (R, P) from the records' scores and whose they are, if ``how`` is ``learned``.
 
     Returns:
         As `score_columns`; ``record`` holds the person, and a person is flagged if at least half of the records are,
@@ -41,7 +41,7 @@ def person_columns(
 
 
 def _apart(score: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
-    """The scores of each person's records, model after model; ``own`` (n,) says whose a record is."""
+    """Return the scores of each person's records, model after model; ``own`` (n,) is the owner of each record."""
     order = np.argsort(own, kind="stable")
     starts = np.flatnonzero(np.diff(own[order]) > 0) + 1
     return [each for row in score[:, order].astype(np.float64) for each in np.split(row, starts)]
@@ -54,7 +54,9 @@ def person_signals(asked: Signals, margin: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def combined(values: np.ndarray, own: np.ndarray, how: str) -> np.ndarray:
-    """One value per person from each model's values (R, n), float64 (R, P); ``own`` (n,) says whose a record is."""
+    """Combine each model's values (R, n) to one per person, float64 (R, P); ``own`` (n,) is the owner of
+    each record.
+    """
     order = np.argsort(own, kind="stable")
     starts = np.flatnonzero(np.diff(own[order], prepend=-1))
     whole = {"sum": np.add, "mean": np.add, "max": np.maximum}[how].reduceat(values[:, order], starts, axis=1)
@@ -62,7 +64,7 @@ def combined(values: np.ndarray, own: np.ndarray, how: str) -> np.ndarray:
 
 
 def persons_of(asked: Signals) -> tuple[Signals, np.ndarray]:
-    """One record of each person, numbered by the person, and the place of each record's person among them."""
+    """Return one record of each person, numbered by the person, and the index of each record's person among them."""
     assert asked.person is not None  # the caller asks only where persons are known
     found, first, own = np.unique(asked.person, return_index=True, return_inverse=True)
     one = asked.records(first)

@@ -1,4 +1,4 @@
-"""Asking trained models about records: once for all attacks, or, of images, several times (Carlini et al. 2022, VI.B).
+"""Queries to trained models: once for all attacks or, for images, several times (Carlini et al. 2022, VI.B).
 
 The first query of an image is the image itself. The others shift it by a pixel and mirror it.
 """
@@ -21,9 +21,10 @@ QUERIES = [(mirrored, *shift) for mirrored in (False, True) for shift in SHIFTS]
 
 
 def asked_records(data: Dataset, roles: Sequence[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The records of all (or of the named) roles: row numbers int64 (n,), and the role of each, text (n,).
+    """Return the records of all (or of the named) roles: row numbers int64 (n,), and the role of each, text (n,).
 
-    Those whose membership is attacked come first, in the order of the split. The others follow role by role, ascending.
+    Records whose membership is attacked come first, in the order of the split. The others follow role by role,
+    ascending.
     """
     chosen = data.roles if roles is None else [role for role in roles if role in data.roles]
     first = [role for role in asked_roles(data.roles) if role in chosen]
@@ -33,7 +34,7 @@ def asked_records(data: Dataset, roles: Sequence[str] | None = None) -> tuple[np
 
 
 def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
-    """What the models say of every record that has a role, without the probabilities of the other classes.
+    """Query the models about every record that has a role, without the probabilities of the other classes.
 
     Args:
         models: K models, which run on the device where they are.
@@ -103,15 +104,15 @@ def margins(models: Models, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _ranks(z: Tensor, label: Tensor) -> Tensor:
-    """How many of logits z (n, C) are at least the true class's: int32 (n,)."""
+    """Count the logits z (n, C) that are at least the true class's: int32 (n,)."""
     own = z.gather(1, label[:, None])
     return (z >= own).sum(1, dtype=torch.int32)  # without a dtype it would make 8 bytes for each logit
 
 
 def _correct(z: Tensor, label: Tensor, rank: Tensor) -> Tensor:
-    """Whether argmax finds the true class, bool (n,).
+    """Return whether argmax predicts the true class, bool (n,).
 
-    It does if only the true class's logit is largest, and does not if it is below another. Only ties are left.
+    A unique largest logit of the true class is correct, and a smaller one is wrong. Only ties need argmax.
     """
     own = z.gather(1, label[:, None])[:, 0]
     correct = rank == 1
@@ -128,14 +129,14 @@ def _margins(z: Tensor, label: Tensor) -> Tensor:
 
 
 def _blocks(role: np.ndarray) -> Iterator[slice]:
-    """Runs of records that are asked together: those whose membership is attacked, then role by role."""
+    """Yield blocks of records that are queried together: those whose membership is attacked, then role by role."""
     group = np.where(np.isin(role, asked_roles(set(role.tolist()))), "", role)
     ends = [*np.flatnonzero(group[1:] != group[:-1]) + 1, len(role)] if len(role) else []
     yield from (slice(start, end) for start, end in zip([0, *ends], ends, strict=False))
 
 
 def trained_on(models: Models, record: np.ndarray) -> np.ndarray:
-    """Whether each model was trained on each of the records (row numbers, (n,)): bool (K, n)."""
+    """Return whether each model was trained on each of the records (row numbers, (n,)): bool (K, n)."""
     return np.stack([np.isin(record, rows) for rows in models.train_indices.cpu().numpy()])
 
 

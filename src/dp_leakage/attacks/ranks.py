@@ -1,4 +1,4 @@
-"""The rank of the true class among a model's answers. This is no attack, but it reads the models as attacks do."""
+"""Rank of the true class among a model's outputs. It is not an attack, but reads the models in the same way."""
 
 from typing import NamedTuple
 
@@ -10,11 +10,11 @@ ATTACK = {"family": "utility"}
 
 
 class Ranks(NamedTuple):
-    """How many classes are at least as likely as the record's own, from 1: int64 (R, n)."""
+    """Number of classes that are at least as likely as the record's own, from 1: int64 (R, n)."""
 
     rank: np.ndarray
 
 
 def score(target: Signals, reference: None, settings: dict, seed: int) -> Ranks:
-    """The rank of the class of every record asked about; the other arguments are unused."""
+    """Return the rank of the class of every queried record; the other arguments are unused."""
     return Ranks(target.asked.rank.astype(np.int64))

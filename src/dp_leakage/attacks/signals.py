@@ -1,4 +1,4 @@
-"""What models say about records, as arrays: everything that a membership attack reads.
+"""Outputs of models on records, as arrays: everything that a membership attack reads.
 
 This module uses only NumPy; ``queries`` asks the models. The files of step ``query`` hold these arrays, and
 docs/signals.md describes them.
@@ -19,7 +19,7 @@ from dp_leakage.provenance.contents import Expected, check_arrays, check_distinc
 
 @dataclass(frozen=True)
 class Signals:
-    """What R models of one kind say about n records in Q queries each.
+    """Outputs of R models of one type on n records in Q queries each.
 
     Attributes:
         record: int64 (n,), rows of the data set, each once.
@@ -33,7 +33,7 @@ class Signals:
         probability: float32 (R, n, C), of all classes; None unless it was read.
         x: float32 (n, …), the features; None unless they were read.
         losses: float32 (E, R, n), the loss at each evaluated epoch of the training, in nats; None unless it was read.
-        person: int64 (n,), whose record each is; None if every record is a person of its own.
+        person: int64 (n,), the owner of each record; None if every record has its own owner.
         left_out: for reference models: whether model r must not judge target r, since the same coins decided about both
             (it may be the target itself). Only attacks that declare it (``LEAVES_OUT``) receive such signals.
     """
@@ -95,17 +95,19 @@ class Signals:
         return self._taken("R", rows)
 
     def mean_margin(self, queries: int = 1) -> np.ndarray:
-        """Margins averaged over the first ``queries`` queries, float64 (R, n). UserError if fewer were asked."""
+        """Return margins averaged over the first ``queries`` queries, float64 (R, n). Raises UserError for fewer
+        queries.
+        """
         if not 1 <= queries <= len(self.margin):
             raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(self.margin)}, as often as was asked")
         return self.margin[0] if queries == 1 else self.margin[:queries].sum(axis=0) / queries
 
     @classmethod
     def held_by(cls, arrays: Mapping[str, Any], where: str | Path) -> "Signals":
-        """The inverse of `arrays`, for those of a file without probabilities, features and losses.
+        """Construct from the arrays of a file without probabilities, features and losses; the inverse of `arrays`.
 
         Raises:
-            UserError: they are not what models can have said; the complaint begins with the file, ``where``.
+            UserError: they are not what models can have said; the error message begins with the file, ``where``.
         """
         known = IN_FILE | ({"person": Expected("int64", "n", 0)} if "person" in arrays else {})
         check_arrays(arrays, known, str(where))
@@ -115,7 +117,7 @@ class Signals:
         return cls(**arrays)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays that are not None, by name, as in a file."""
+        """Return all arrays that are not None, by name, as in a file."""
         return {name: values for name in AXES if (values := getattr(self, name)) is not None}
 
     def _taken(self, axis: str, positions: np.ndarray) -> "Signals":
@@ -140,7 +142,7 @@ IN_FILE = {
 
 
 class Scores(NamedTuple):
-    """What a membership attack says about R models and the n records asked about, ``Signals.asked``.
+    """Result of a membership attack on R models and the n queried records, ``Signals.asked``.
 
     Attributes:
         score: float64 (R, n), the higher, the more likely a member.
@@ -157,10 +159,10 @@ def losses(margin: np.ndarray) -> np.ndarray:
 
 
 def score_columns(asked: Signals, said: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The columns of the score file of an attack that reads signals.
+    """Return the columns of the score file of an attack that reads signals.
 
     Args:
-        asked: the R models under attack and the n records asked about; says who is a member.
+        asked: the R models under attack and the n queried records; says who is a member.
         said: what the attack says, each (R, n): ``score`` and ``flagged`` of a membership attack.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What can be claimed about a training: for each ε at a δ, the largest trade-off curve that goes with it."""
+"""Claims about a training: for each ε at a δ, the largest trade-off curve that the claim allows."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -47,7 +47,7 @@ def approximate_dp(delta: float) -> Claim:
 
 @lru_cache
 def gaussian_dp(delta: float) -> Claim:
-    """The claim of μ-GDP: composed Gaussian noise without sampling. ε is that of μ at ``delta`` > 0."""
+    """Return the claim of μ-GDP: composed Gaussian noise without sampling. ε is that of μ at ``delta`` > 0."""
     return Claim("Gaussian DP", delta, lambda epsilon: _gaussian(epsilon, delta), "gaussian")
 
 

@@ -1,7 +1,7 @@
-"""Trade-off curves as concave polygons: the largest true-positive rate at each false-positive rate.
+"""Trade-off curves as concave polygons: the largest true positive rate at each false positive rate.
 
-A polygon stands for a pair of distributions over finitely many outcomes, its sides. The slope of a side gives the odds
-of "included" for that outcome. So an audit can read everything about a claim from the sides.
+A polygon represents a pair of distributions over finitely many outcomes, its sides. The slope of a side gives the odds
+of "included" for that outcome. So an audit can compute everything about a claim from the sides.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,9 @@ class Curve:
 
     @cached_property
     def _surest(self) -> tuple[np.ndarray, np.ndarray]:
-        """Shares of outcomes under a fair coin, the surest first, and the share of right guesses among all in each."""
+        """Return shares of outcomes under random inclusion, the surest first, and the share of right guesses up to
+        each.
+        """
         absent, present = np.diff(self.fpr, prepend=0.0), np.diff(self.tpr, prepend=0.0)
         mass, right = (absent + present) / 2, np.maximum(absent, present) / 2
         kept = mass > 0
@@ -40,13 +42,15 @@ class Curve:
         return share / share[-1], truth / share[-1]
 
     def accuracy(self, share: np.ndarray) -> np.ndarray:
-        """Chance that a guess is right if guesses are made only about the surest ``share`` of outcomes, in (0, 1]."""
+        """Return the probability that a guess is right if only the surest ``share`` of outcomes, in (0, 1], is
+        guessed.
+        """
         shares, truth = self._surest
         return np.clip(np.interp(share, shares, truth) / share, 0.5, 1.0)
 
 
 def outer(fpr: np.ndarray, tpr: np.ndarray) -> Curve:
-    """A polygon that nowhere lies below the concave curve through the given points.
+    """Return the vertices of a concave upper bound on the curve through the points.
 
     Between two points no concave curve rises above the extended chords on either side, so their intersection is a
     vertex.
@@ -72,12 +76,12 @@ def outer(fpr: np.ndarray, tpr: np.ndarray) -> Curve:
 
 
 def sampled(tpr: Callable[[np.ndarray], np.ndarray]) -> Curve:
-    """A polygon around a concave curve that is given as a function."""
+    """Return a polygon around a concave curve given as a function."""
     return outer(FPR, np.maximum.accumulate(np.maximum(tpr(FPR), FPR)))
 
 
 def sampled_epsilon(tpr: Callable[[np.ndarray], np.ndarray], delta: float) -> float:
-    """The ε ≥ 0 that points of such a curve prove at ``delta``, which never exceeds the curve's own."""
+    """Return the ε ≥ 0 that points of such a curve prove at ``delta``, which never exceeds the curve's own."""
     fpr = FPR[1:]
     return float(np.log(max(np.max((tpr(fpr) - delta) / fpr), 1.0)))
 

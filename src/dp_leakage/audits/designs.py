@@ -1,4 +1,4 @@
-"""The designs of an audit by name: the bound that each states, the most it could show, and what more would take."""
+"""Audit designs by name: each one's bound, its best possible bound, and the number of canaries for more."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +16,7 @@ MOST_COINS = 1 << 22  # the largest number of coins worth trying
 
 
 class Design(NamedTuple):
-    """How an audit judges its coins: the two functions below, without the name of the design."""
+    """Bound of an audit design: the two functions below, without the name of the design."""
 
     bound: Callable[[np.ndarray, np.ndarray, Claim, float, float, int], Audit]
     reach: Callable[[int, Claim, float, float], float]
@@ -43,17 +43,21 @@ DESIGNS = {
 def bound(
     design: str, scores: np.ndarray, held: np.ndarray, claim: Claim, confidence: float, share: float, seed: int
 ) -> Audit:
-    """The lower bound of a design from scores and coins, both (coins,). ``seed`` splits those of ``trials``."""
+    """Return the lower bound of a design from scores and inclusion, both (coins,). ``seed`` splits those of
+    ``trials``.
+    """
     return DESIGNS[design].bound(scores, held, claim, confidence, share, seed)
 
 
 def reach(design: str, coins: int, claim: Claim, confidence: float, share: float) -> float:
-    """The largest ε that a design can show with this many coins, for perfect scores and as many heads as tails."""
+    """Return the largest ε that a design can show with this many canaries: perfect scores, half of them included."""
     return DESIGNS[design].reach(coins, claim, confidence, share)
 
 
 def coins_for(epsilon: float, reached: Callable[[int], float], least: int) -> int | None:
-    """The fewest coins, to within a tenth, with which a design reaches ε; None if no number up to a limit does."""
+    """Return the fewest canaries, to within a tenth, with which a design reaches ε; None if no number up to a limit
+    does.
+    """
     high = max(least, 4)
     while reached(high) < epsilon:
         high *= 2
@@ -69,7 +73,7 @@ def coins_for(epsilon: float, reached: Callable[[int], float], least: int) -> in
 def shortfall(
     epsilon: float, design: str, coins: int, claim: Claim, stated: int, share: float, confidence: float
 ) -> str | None:
-    """One sentence on why a design cannot reach a claimed ε and what would help; None if it can.
+    """Return one sentence on why a design cannot reach a claimed ε and what would help; None if it can.
 
     Args:
         epsilon: the claimed ε.

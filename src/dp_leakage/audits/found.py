@@ -1,4 +1,4 @@
-"""What an audit found, and what all designs share."""
+"""Result of an audit, and functions shared by all designs."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ CONFIDENCE = 0.95
 
 
 class Audit(NamedTuple):
-    """What an audit found.
+    """Result of an audit.
 
     Attributes:
         epsilon: the lower bound on ε, ≥ 0.
@@ -30,7 +30,7 @@ def corrected(confidence: float, comparisons: int) -> float:
 
 
 def guesses_of(coins: int, share: float) -> int:
-    """How many of the coins are guessed: the largest even number up to the ``share`` of them, but at least 2.
+    """Return the number of guesses: the largest even number up to the ``share`` of the canaries, but at least 2.
 
     Raises:
         UserError: fewer than 2 coins, or a share that is not in (0, 1].
@@ -43,7 +43,8 @@ def guesses_of(coins: int, share: float) -> int:
 
 
 def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int:
-    """How many of ``guesses`` are right. The highest scores, half of them, are guessed as included, the lowest as not.
+    """Count the right guesses among ``guesses``: half of them, with the highest scores, as included, the lowest as
+    not.
 
     Args:
         scores: (m,) numbers, higher for "included". Among equal scores the order in the array decides.
@@ -63,7 +64,9 @@ def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int
 
 
 def largest(refuted: Callable[[float], bool], steps: int, most: float) -> float:
-    """The largest refuted strength up to ``most``, if all smaller ones are refuted too; 0 if not even 0 is."""
+    """Return the largest refuted strength up to ``most`` if all smaller ones are refuted too; 0 if not even 0 is
+    refuted.
+    """
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0

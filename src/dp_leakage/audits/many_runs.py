@@ -1,4 +1,4 @@
-"""Many trainings, each with one fair coin that decides whether the canary is in it."""
+"""Audit by many trainings, each including the canary at random."""
 
 from functools import lru_cache
 
@@ -19,21 +19,21 @@ def many_runs_bound(
     confidence: float = CONFIDENCE,
     share: float = SHARE,
 ) -> Audit:
-    """Lower bound on ε from one score of each of n trainings, whose noise and coins are independent.
+    """Return a lower bound on ε from one score of each of n trainings, whose noise and inclusion are independent.
 
-    The trainings with the highest scores are guessed to hold the canary, and equally many with the lowest scores not
-    to. There is no threshold, so no training is spent on choosing one.
+    The trainings with the highest scores are guessed to include the canary, and equally many with the lowest scores
+    not to. There is no threshold, so no training is needed to choose one.
 
     Args:
         scores: (n,) higher for "included"; each may depend only on its own training.
-        included: bool (n,), each training's fair coin, tossed before it.
+        included: bool (n,), each training's random inclusion, drawn before it.
         claim: the tested claim.
         confidence: of the bound.
         share: of the trainings that are guessed, in (0, 1], fixed before the scores are seen. If the claim is only (ε,
-            δ)-DP, 0.25 finds more than 1, since then only sure guesses help.
+            δ)-DP, 0.25 gives larger bounds than 1, since then only sure guesses help.
 
     Raises:
-        UserError: fewer than 2 trainings, a share outside (0, 1], or scores that do not fit the coins.
+        UserError: fewer than 2 trainings, a share outside (0, 1], or scores of another length.
     """
     guesses = guesses_of(len(scores), share)
     right = right_guesses(scores, included, guesses)
@@ -47,12 +47,13 @@ def many_runs_reach(n: int, claim: Claim, confidence: float = CONFIDENCE, share:
 
 
 def many_runs_p_value(n: int, guesses: int, right: int, claim: Claim, strength: float) -> float:
-    """The largest probability of this many right guesses among n independent coins that the claim allows.
+    """Return the largest probability, under the claim, of this many right guesses among n independent inclusions.
 
     Anything that obeys the claim's curve is a function of the pair of distributions with this curve (Blackwell 1953).
-    Given that pair's n outcomes, the coins are independent. In stochastic order, the best guesses are the likelier
-    values of the surest coins. Let U be the share of outcomes that are at least as sure as the least sure of the k
-    guessed ones. Then U ~ Beta(k + 1, n − k), and the number of right guesses is Binomial(k, accuracy(U)).
+    Given that pair's n outcomes, the inclusions are independent. In stochastic order, the best guesses are the
+    likelier values of the surest inclusions. Let U be the share of outcomes that are at least as sure as the least
+    sure of the k guessed ones. Then U ~ Beta(k + 1, n − k), and the number of right guesses is Binomial(k,
+    accuracy(U)).
     """
     curve = claim.curve(strength)
     if guesses == n:

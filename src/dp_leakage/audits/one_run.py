@@ -1,4 +1,4 @@
-"""One training with many canaries, each with its own fair coin that decides whether it is in."""
+"""Audit by one training with many canaries, each included at random."""
 
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ def one_run_bound(
     confidence: float = CONFIDENCE,
     share: float = SHARE,
 ) -> Audit:
-    """Lower bound on ε from one training and m canaries, or from several trainings with m canaries in all.
+    """Return a lower bound on ε from one training and m canaries, or from several trainings with m canaries in all.
 
     The canaries with the highest scores are guessed as included, equally many with the lowest scores as not, and the
     rest are left out. The bound is the largest ε under which this many right guesses are too unlikely. Canaries may
@@ -67,7 +67,8 @@ def one_run_p_value(m: int, guesses: int, right: int, epsilon: float, delta: flo
 
 
 def curve_refuted(curve: Curve, m: int, guesses: int, right: int, error: float) -> bool:
-    """Whether no mechanism with this curve can give at least ``right`` right guesses with probability ``error``.
+    """Return whether no mechanism with this curve can give at least ``right`` right guesses with probability
+    ``error``.
 
     Among m canaries let V of k guesses be right, and p_j = P[V = j]. Changing one canary's coin turns "its guess is
     right, and j in all" into "its guess is wrong, and j − 1 in all". So, averaged over canaries, for every j
@@ -75,7 +76,8 @@ def curve_refuted(curve: Curve, m: int, guesses: int, right: int, error: float) 
         H_j = Σ_{i≥j} (i/m) p_i ≤ curve(R_{j−1}),  R_{j−1} = Σ_{i≥j−1} ((k − i)/m) p_i
 
     If P[V ≥ v] is ``error``, H_v and R_v are least when all of it lies at v. Then every further p_j is at least what
-    the inequality requires, and a larger p_j requires more below. The curve is refuted when the probabilities exceed 1.
+    the inequality requires, and a larger p_j requires more below. The curve is refuted when the probabilities exceed
+    1.
     """
     wrong = error * (guesses - right) / m
     truth = error * right / m

@@ -1,4 +1,6 @@
-"""How likely an audit is to find a training that protects less than is claimed, computed before anything is trained."""
+"""Power of an audit: the probability of finding a training that protects less than claimed, computed before
+training.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -26,7 +28,7 @@ LEAST, MOST = 100, 10_000  # models of an audit that chooses their number itself
 
 
 def fewest_right(design: str, coins: int, claim: Claim, epsilon: float, confidence: float, share: float) -> int | None:
-    """The fewest right guesses with which an audit refutes a claimed ε; None if all right ones would not.
+    """Return the fewest right guesses with which an audit refutes a claimed ε; None if no number does.
 
     Args:
         design: ``many_runs`` or ``one_run``.
@@ -56,7 +58,8 @@ def fewest_right(design: str, coins: int, claim: Claim, epsilon: float, confiden
 def power(
     design: str, coins: int, claim: Claim, epsilon: float, confidence: float, share: float, worse: Curve
 ) -> float:
-    """The chance that an audit refutes a claimed ε if the scores separate as a pair with the curve ``worse`` does.
+    """Return the probability that an audit refutes a claimed ε if the scores separate like a pair with the curve
+    ``worse``.
 
     Guesses then are right independently, with the accuracy of the surest ``share`` of that pair's outcomes. Other
     arguments and errors are those of `fewest_right`.
@@ -69,7 +72,7 @@ def power(
 
 
 def faulty(epsilon: float, delta: float, times: float) -> Curve:
-    """The curve of a training that separates the canary ``times`` as far as Gaussian noise of (ε, δ) would.
+    """Return the curve of a training that separates the canary ``times`` as far as Gaussian noise of (ε, δ) would.
 
     Without δ there is no such noise: then it is that of an ε as many times as large.
     """
@@ -79,7 +82,7 @@ def faulty(epsilon: float, delta: float, times: float) -> Curve:
 
 
 def chances(design: str, coins: int, claim: Claim, epsilon: float, confidence: float, share: float) -> dict[str, float]:
-    """Fault → the chance that the audit finds it. Arguments and errors are those of `fewest_right`."""
+    """Return fault → the probability that the audit finds it. Arguments and errors are those of `fewest_right`."""
     return {
         fault: power(design, coins, claim, epsilon, confidence, share, faulty(epsilon, claim.delta, times))
         for fault, times in FAULTS.items()
@@ -87,7 +90,8 @@ def chances(design: str, coins: int, claim: Claim, epsilon: float, confidence: f
 
 
 def models_for(claim: Claim, epsilon: float, confidence: float, share: float) -> int:
-    """The fewest models, to within a tenth, that find every fault with a chance of `ENOUGH` (design ``many_runs``).
+    """Return the fewest models, to within a tenth, that find every fault with probability `ENOUGH` (design
+    ``many_runs``).
 
     At least `LEAST` and at most `MOST`. A fault that even `MOST` models would miss does not count, such as half the
     noise below ε = 0.38 (Gaussian, δ = 1e-5).

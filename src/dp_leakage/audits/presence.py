@@ -1,4 +1,4 @@
-"""From exchange to presence of a record: what an audit of replace-one pairs says about an add/remove or zero-out ε."""
+"""Conversion of bounds: from audits of replace-one pairs to add/remove or zero-out ε."""
 
 from collections.abc import Callable
 from math import exp

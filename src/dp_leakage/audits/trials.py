@@ -1,4 +1,4 @@
-"""Many trainings, a fixed number of them with the canary, and a threshold chosen on half of them."""
+"""Audit by many trainings, a fixed number of them with the canary, and a threshold chosen on half of them."""
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -11,10 +11,10 @@ from dp_leakage.common.errors import UserError
 def trials_bound(
     present: np.ndarray, absent: np.ndarray, claim: Claim, seed: int, confidence: float = CONFIDENCE
 ) -> Audit:
-    """Lower bound on ε from the canary's score in independently trained models.
+    """Return a lower bound on ε from the canary's score in independently trained models.
 
-    The models are halved at random. The threshold with the best bound on the first half is used on the second half, and
-    only the counts of the second half enter the bound. `many_runs_bound` spends no models on a threshold but makes
+    The models are halved at random. The threshold with the best bound on the first half is used on the second half,
+    and only the counts of the second half enter the bound. `many_runs_bound` spends no models on a threshold but makes
     equally many guesses on either side. This one also finds a difference that shows on only one side.
 
     Args:
@@ -59,10 +59,10 @@ def rates_bound(
     claim: Claim,
     confidence: float = CONFIDENCE,
 ) -> np.ndarray:
-    """Lower bound on ε from how often a test with a fixed rule rightly and wrongly says "present".
+    """Return a lower bound on ε from the counts of right and wrong decisions "present" by a fixed rule.
 
-    TPR is bounded from below and FPR from above by Clopper–Pearson, each at half the error, so both hold together.
-    (ε, δ)-DP forces TPR ≤ e^ε FPR + δ and 1 − FPR ≤ e^ε (1 − TPR) + δ (Kairouz, Oh & Viswanath 2015), μ-GDP forces
+    TPR is bounded from below and FPR from above by Clopper–Pearson, each at half the error, so both hold together. (ε,
+    δ)-DP forces TPR ≤ e^ε FPR + δ and 1 − FPR ≤ e^ε (1 − TPR) + δ (Kairouz, Oh & Viswanath 2015), μ-GDP forces
     Φ⁻¹(TPR) − Φ⁻¹(FPR) ≤ μ (Dong, Roth & Su 2022; Nasr et al. 2023).
 
     Args:
@@ -95,7 +95,7 @@ def _end_rates(
     negatives: int,
     confidence: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest TPR and the largest FPR that the counts allow together, by exact one-sided bounds."""
+    """Return the smallest TPR and the largest FPR that the counts allow together, by exact one-sided bounds."""
     error = (1 - confidence) / 2
     hits, alarms = np.asarray(true_positives, dtype=float), np.asarray(false_positives, dtype=float)
     with np.errstate(invalid="ignore"):

@@ -19,12 +19,12 @@ class Command(NamedTuple):
     """One command.
 
     Attributes:
-        does: what it does, in a line.
+        does: one-line summary.
         example: its options in an example; several stand in lines.
         options: the module of `dp_leakage.options`, and the function that returns the parser unless that is ``parser``.
-        runs: module and function below `dp_leakage`, which takes the words after ``before``.
-        before: words that stand before the user's.
-        passes_on: whether further words are another program's, so that the options do not say what is valid.
+        runs: module and function below `dp_leakage`, called with ``before`` followed by the user's arguments.
+        before: arguments in front of the user's.
+        passes_on: whether unknown arguments belong to another program, so that the parser cannot check them.
     """
 
     does: str
@@ -154,7 +154,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _check_filled(words: Sequence[str]) -> None:
-    """Refuse values that are empty: a variable of the shell that is not set would be as if nothing were said."""
+    """Refuse empty values: an unset shell variable would silently act as if the option were absent."""
     for option, word in zip(["", *words], words, strict=False):
         name, equals, value = word.partition("=") if word.startswith("--") else ("", "=", word)
         if equals and not value.strip():

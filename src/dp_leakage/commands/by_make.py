@@ -1,4 +1,4 @@
-"""Runs the command of a target of the Makefile with the variables of make's command line.
+"""Run the command of a Makefile target with the variables of make's command line.
 
 A variable is the option of the same name: ``LEAVE_OUT=a,b`` is ``--leave-out=a,b``. The Makefile lists no variable; it
 passes the names of all that were typed in ``GIVEN``, and their values as they were typed.
@@ -37,7 +37,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def arguments_of(target: str, parser: Parser, given: Mapping[str, str]) -> list[str]:
-    """Return the command line that make's variables stand for. An empty value is as none.
+    """Return the command line for make's variables. An empty value is ignored.
 
     Raises:
         UserError: a variable is unknown or missing, or one for yes has another value.

@@ -1,4 +1,4 @@
-"""``dp-leakage completion``: a few lines of shell, which ask ``dp-leakage __complete LINE`` what may come next."""
+"""``dp-leakage completion``: a few lines of shell, which ask ``dp-leakage __complete LINE`` for possible endings."""
 
 import csv
 import shlex
@@ -45,7 +45,7 @@ def complete(words: Sequence[str]) -> int:
 
 
 def endings(line: str) -> set[str]:
-    """Return what the last word of a line may become; nothing where only the shell knows, such as files."""
+    """Return possible completions of the last word of a line; empty where only the shell knows, e.g. for files."""
     words, last = line.split(" ")[1:-1], line.rpartition(" ")[2]
     words = [word for word in words if word]
     if not words:
@@ -66,7 +66,7 @@ def endings(line: str) -> set[str]:
 
 
 def _values(option: str, action: Action, words: Sequence[str]) -> Iterable[str]:
-    """Return what an option may be: its choices, a profile, or the columns of the table behind ``--data``."""
+    """Return possible values of an option: its choices, a profile, or the columns of the table behind ``--data``."""
     if option == "--on":
         return [file.parent.name for folder in (PROFILES, Path("profiles")) for file in folder.glob("*/config.yaml")]
     if option in COLUMNS and "--data" in words[:-2]:
@@ -75,7 +75,7 @@ def _values(option: str, action: Action, words: Sequence[str]) -> Iterable[str]:
 
 
 def _columns(path: Path) -> list[str]:
-    """Return the names in the first line of a table, as the shell takes them; none if it cannot be read."""
+    """Return the names in the first line of a table, quoted for the shell; empty if it cannot be read."""
     if path.suffix not in (".csv", ".tsv"):
         return []
     try:

@@ -1,4 +1,4 @@
-"""``dp-leakage doctor``: what is installed, and what a run here would use."""
+"""``dp-leakage doctor``: installed packages, and the resources that a run here would use."""
 
 import os
 import platform

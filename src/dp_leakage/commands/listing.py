@@ -8,7 +8,7 @@ from dp_leakage.options.listing import parser
 
 
 def main(words: Sequence[str]) -> int:
-    """Print them. UserError if there is no study of that name."""
+    """Print the studies or figures. Raises UserError for an unknown study."""
     study, known = parser().parse_args(words).study, studies_here()
     if not study:
         width = max(map(len, known))

@@ -61,7 +61,7 @@ def _replaced(studies: Sequence[str], options: argparse.Namespace, others: Seque
 
 
 def command_line(studies: Sequence[str], options: argparse.Namespace, others: Sequence[str]) -> list[str]:
-    """Return what Snakemake is called with.
+    """Return Snakemake's command line.
 
     Args:
         studies: STUDY, STUDY:FIGURE, or files of results.
@@ -93,7 +93,7 @@ def _checked(profile: Path) -> Path:
 
 
 def _config(options: argparse.Namespace, studies: set[str]) -> list[str]:
-    """Return the pairs for Snakemake's ``--config``, of which only the last would count if there were several."""
+    """Return the pairs for one ``--config`` of Snakemake, which uses only the last if there are several."""
     pairs = [f"{key}={value}" for key in ("scale", "device", "data_dir") if (value := getattr(options, key))]
     pairs += [f"{key}={json.dumps(value)}" for name, key in LISTED.items() if (value := getattr(options, name))]
     if options.set:
@@ -108,7 +108,7 @@ def _config(options: argparse.Namespace, studies: set[str]) -> list[str]:
 
 
 def _changes(settings: Iterable[str]) -> dict[str, object]:
-    """Return what ``--set KEY=VALUE`` says, as keys within keys."""
+    """Return the changes of ``--set KEY=VALUE`` as nested keys."""
     from dp_leakage.common.config import merged
     from dp_leakage.common.yaml_files import parse
 
@@ -125,7 +125,7 @@ def _changes(settings: Iterable[str]) -> dict[str, object]:
 
 
 def target_of(word: str, known: dict[str, Path]) -> str:
-    """Return Snakemake's name for STUDY, STUDY:FIGURE or a file of results. UserError if there is none."""
+    """Return Snakemake's name for STUDY, STUDY:FIGURE or a file of results. Raises UserError for an unknown name."""
     study, colon, part = word.partition(":")
     if "/" in word:
         return word
@@ -139,7 +139,7 @@ def target_of(word: str, known: dict[str, Path]) -> str:
 
 
 def check_passed_on(words: Iterable[str]) -> None:
-    """Refuse an option that is nearly one of ours or of Snakemake's, and a profile that does not exist.
+    """Refuse misspelled options of this command or of Snakemake, and missing profiles.
 
     Snakemake runs without any profile where it finds none of that name. What is near no option may be a plugin's.
     """
@@ -156,7 +156,7 @@ def check_passed_on(words: Iterable[str]) -> None:
 
 
 def snakemake_options() -> list[str]:
-    """Return the names of Snakemake's options, from its text: importing its parser takes most of a second."""
+    """Return the names of Snakemake's options, from its source text: importing its parser takes most of a second."""
     found = find_spec("snakemake")
     file = Path(found.origin).with_name("cli.py") if found and found.origin else None
     text = file.read_text(encoding="utf-8") if file and file.exists() else ""
@@ -164,7 +164,7 @@ def snakemake_options() -> list[str]:
 
 
 def _snakemake() -> str:
-    """Return the path of this environment's Snakemake. UserError if it has none."""
+    """Return the path of this environment's Snakemake. Raises UserError if it is not installed."""
     script = Path(sysconfig.get_path("scripts"), "snakemake")
     found = str(script) if script.exists() else shutil.which("snakemake", path=Path(sys.executable).parent)
     if found is None:

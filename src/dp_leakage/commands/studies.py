@@ -1,4 +1,4 @@
-"""The studies that a run here would find, by their files alone: reading all of them would take a second."""
+"""Studies available to a run here, by file names alone: reading all of them would take a second."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ def studies_in(folder: Path) -> dict[str, Path]:
 
 
 def line_of(path: Path, key: str) -> str:
-    """Return a text at the top level of a study file; "" if there is none on one line."""
+    """Return a one-line text at the top level of a study file, or ""."""
     try:
         line = re.search(rf"^{key}: *(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""``dp-leakage verify``: the check of a release's folder, or of every file of a study."""
+"""``dp-leakage verify``: check a release's folder, or every file of a study."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``dp-leakage watch``: an Opacus script, run as it is and audited."""
+"""``dp-leakage watch``: run an Opacus script unchanged and audit it."""
 
 import os
 import sys

@@ -1,1 +1,1 @@
-"""Tools for every room: errors, kinds of values, names, YAML, command lines, the user's own files."""
+"""Helpers for all packages: errors, types, names, YAML, command lines, and the user's own Python files."""

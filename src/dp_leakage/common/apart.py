@@ -1,5 +1,4 @@
-"""Code that this package did not write, run in a child process: whatever it does there, it ends in arrays or in one
-sentence.
+"""Run foreign code in a child process that returns arrays or fails with one error message.
 
 It may raise anything, end its process, start others, exhaust the memory, run on for ever, close files or change how
 NumPy treats rounding. Only arrays of plain numbers and texts come back. This keeps accidents out of a run; it is no
@@ -37,11 +36,11 @@ MOST = 2**40  # bytes of a result; more are none of ours
 
 
 class Limits(NamedTuple):
-    """What a child process may use.
+    """Limits of a child process.
 
     Attributes:
-        seconds: of wall time.
-        memory: bytes beyond those of this process; None for as many as there are.
+        seconds: wall time.
+        memory: bytes in addition to the memory of this process; None: no limit.
     """
 
     seconds: float = inf
@@ -52,15 +51,16 @@ UNLIMITED = Limits()
 
 
 def apart(what: str, work: Callable[[], Iterable[Arrays]], limits: Limits = UNLIMITED) -> Iterator[Arrays]:
-    """The results of some work, each as soon as it is there. The child and all that it started end with the iteration.
+    """Yield the results of some work, each as soon as it exists. The child process and its children end with the
+    iteration.
 
     Args:
-        what: whose code it is, such as ``TRAIN=mine:train``, for the complaint.
-        work: called in the child, a fork of this process. What it yields may hold numbers, truth values and texts.
+        what: the code's name for the error message, e.g. ``TRAIN=mine:train``.
+        work: called in the child, a fork of this process. Its results may hold numbers, booleans and texts.
         limits: of the child.
 
     Raises:
-        UserError: the work raises one, or anything else; it ends its process, or goes beyond a limit.
+        UserError: the work raises an exception, ends its process, or exceeds a limit.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):

@@ -1,4 +1,4 @@
-"""Command lines whose complaints are one sentence, like all others in this package."""
+"""Command-line parser whose errors are one sentence, like all others in this package."""
 
 import argparse
 import io
@@ -43,7 +43,7 @@ def _within(kind: Callable[[str], T], what: str, holds: Callable[[T], bool]) -> 
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser without abbreviations. Its complaint is one line that begins with ``error:``.
+    """Argument parser without abbreviations. Its error message is one line that begins with ``error:``.
 
     From then on what a terminal cannot show (ε, where that is set to ASCII) is printed as Python escapes it.
     """
@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
         self.epilog = "\n".join(["examples:" if len(lines) > 1 else "example:", *(f"  {line}" for line in lines)])
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as argparse does. The first option that is unknown is named, with one that it may be meant for."""
+        """Parse as argparse does. The error for an unknown option suggests the option with the nearest name."""
         words = list(sys.argv[1:] if args is None else args)
         options = words[: words.index("--")] if "--" in words else words
         for word in options:
@@ -77,7 +77,7 @@ class Parser(argparse.ArgumentParser):
         return {*self._option_string_actions}.union(*(one._known() for each in below for one in each.choices.values()))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a value that is no choice, with the one that it may be meant for."""
+        """Refuse an invalid choice; the error suggests the nearest valid one."""
         if action.choices is not None and value not in action.choices:
             raise argparse.ArgumentError(action, f"{value!r} is not valid; {nearest(value, action.choices)}")
 

@@ -1,4 +1,4 @@
-"""Work as a CUDA graph, so that its many kernels are launched as one.
+"""CUDA graphs, which launch the many kernels of a training step as one.
 
 With small models, a GPU waits for the CPU to launch the next kernel. A graph is captured once and then replayed.
 """
@@ -57,7 +57,7 @@ def cuda_capture(generators: list[Generator]) -> Capture:
 
 
 def repeated(step: Callable[[Tensor], None], capture: Capture) -> Callable[[Tensor], None]:
-    """The same step, which is captured when a shape first occurs and then replayed.
+    """Return a step that is captured when a tensor shape first occurs, and replayed afterwards.
 
     Args:
         step: changes tensors in place by the values of its argument, with the same work for every argument of a shape.
@@ -79,5 +79,7 @@ def repeated(step: Callable[[Tensor], None], capture: Capture) -> Callable[[Tens
 
 
 def fast(step: Callable[[Tensor], None], on: Tensor) -> Callable[[Tensor], None]:
-    """The step as it is fastest on the device of a tensor: `repeated` on a GPU, unless the environment says `OFF`."""
+    """Return the fastest form of a step for the tensor's device: `repeated` on a GPU unless the
+    environment sets `OFF`.
+    """
     return repeated(step, cuda_capture([])) if on.is_cuda and not os.environ.get(OFF) else step

@@ -24,7 +24,7 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Json:
 
 
 def spread(values: Sequence[T], count: int) -> list[T]:
-    """Return at most ``count`` values, the first and the last among them, those between evenly spread.
+    """Return at most ``count`` values: the first, the last, and evenly spaced ones between.
 
     >>> spread([0.1, 1, 2, 5, 10], 3)
     [0.1, 2, 10]

@@ -1,4 +1,4 @@
-"""Days, as a user writes them."""
+"""Dates in the user's format, YYYY-MM-DD."""
 
 from datetime import UTC, date, datetime
 
@@ -9,7 +9,7 @@ def this_day() -> date:
 
 
 def day(value: object) -> date | None:
-    """The day that a text names as YYYY-MM-DD; None if it names none.
+    """Return the date of a text YYYY-MM-DD, or None if the text is not a date.
 
     >>> day("2028-02-29"), day("2027-02-29"), day("20280229"), day(None)
     (datetime.date(2028, 2, 29), None, None, None)

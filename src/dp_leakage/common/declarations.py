@@ -1,4 +1,4 @@
-"""A literal at the top of a file declares what the file is.
+"""Declarations: a literal at the top of a file that describes the attack, figure or data source in the file.
 
 It is read without running the file. The package's own attacks, kinds of figures and data sources declare themselves in
 this way, and so do plugins:
@@ -44,7 +44,7 @@ def declarations(package: str, folder: Path, word: str) -> Iterator[tuple[str, J
 
 
 def name_of(module: str) -> str:
-    """The name of a file that declares one thing: the last part of its dotted name, or of its path."""
+    """Return the name of a file's only declaration: the last part of its dotted name or path."""
     return Path(module).stem if module.endswith(".py") else module.rpartition(".")[2]
 
 
@@ -62,10 +62,10 @@ def declared(text: str, word: str) -> Json | None:
 
 
 def check_plain(where: str, word: str, given: object) -> None:
-    """Refuses a declaration that is no mapping of names to plain data, such as a study file could hold.
+    """Refuse a declaration that is not a mapping of names to plain data, as in a study file.
 
     Args:
-        where: the file, for the complaint.
+        where: the file, for the error message.
         word: such as ``ATTACK``.
         given: what the file declares.
 
@@ -80,12 +80,12 @@ def check_plain(where: str, word: str, given: object) -> None:
 def things_of(
     word: str, made: Callable[[str, str, Json], Thing], where: str, module: str, given: Json
 ) -> dict[str, Thing]:
-    """Everything that a file declares, by name.
+    """Return everything that a file declares, by name.
 
     Args:
         word: such as ``ATTACK``.
         made: makes one thing of ``where``, ``module`` and its own declaration.
-        where: the file, for the complaint.
+        where: the file, for the error message.
         module: its dotted name or path. The last part is the thing's name if the file declares only one.
         given: what the file declares.
 
@@ -99,7 +99,7 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
     """Name → declaration: one for each variant, or a single one called ``name``.
 
     Args:
-        where: file, for the complaint.
+        where: file, for the error message.
         word: such as ``ATTACK``.
         name: of the file.
         given: what the file declares.
@@ -144,7 +144,7 @@ def _mappings(*values: object) -> bool:
 def schemas_of(
     where: str, given: Mapping[str, Any], definitions: Mapping[str, Schema] = NONE, key: str = SETTINGS
 ) -> dict[str, Schema]:
-    """Name → schema, as a declaration writes them under a key; shared definitions stand in place of references.
+    """Return name → schema of one key of a declaration, with references replaced by the shared definitions.
 
     Defaults are plain data, since they go through JSON into the names of results.
 

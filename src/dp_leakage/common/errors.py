@@ -1,4 +1,4 @@
-"""The one exception that is meant for the user."""
+"""`UserError`, the only exception whose message is written for the user."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -19,7 +19,7 @@ class UserError(ValueError):
 
 
 def no_utf8(file: object, line: int, byte: int) -> UserError:
-    """The complaint about a text file, for its first byte that is not UTF-8, in a line counted from 1."""
+    """Return the error message for a text file with a byte that is not UTF-8, with the line counted from 1."""
     return UserError(f"{file}, line {line} is no UTF-8 text (byte {byte:#x}); save the file as UTF-8")
 
 
@@ -48,7 +48,8 @@ def brief(text: object, most: int = 200) -> str:
 
 
 def nearest(name: object, valid: Iterable[object]) -> str:
-    """The end of a complaint about an unknown name: a suggestion if a valid name is close, then the valid names.
+    """Return the end of an error message about an unknown name: a suggestion if a valid name is close, then the
+    valid names.
 
     >>> nearest("rpd", ["rdp", "pld"])
     "did you mean 'rdp'? Valid: pld, rdp"
@@ -59,7 +60,7 @@ def nearest(name: object, valid: Iterable[object]) -> str:
 
 
 def close(name: object, valid: Iterable[str], cutoff: float = 0.6) -> str:
-    """``did you mean …?`` if a valid name is close, else nothing.
+    """Return ``did you mean …?`` if a valid name is similar, else an empty text.
 
     Args:
         name: what was written.

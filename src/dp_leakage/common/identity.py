@@ -1,4 +1,4 @@
-"""Names for settings, and seeds from names: the same on every machine and in every order."""
+"""Identities of settings and seeds derived from names, equal on every machine and in every order."""
 
 import json
 import re
@@ -14,12 +14,15 @@ def canonical(settings: dict[str, Any]) -> str:
 
 
 def identity(settings: dict[str, Any]) -> str:
-    """16 hexadecimal digits that name these settings, `portable` or not; the order of keys does not count."""
+    """Return 16 hexadecimal digits that identify these settings, `portable` or not; the order of keys
+    does not matter.
+    """
     return blake2b(_portable(canonical(settings)).encode(), digest_size=8).hexdigest()
 
 
 def portable(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings with every path that leads out of the working folder as the file's name and a digest of the path.
+    """Return the settings with each path outside the working folder replaced by the file's name and a digest of the
+    path.
 
     Results hold them so, since the folders of a machine tell who uses it.
 

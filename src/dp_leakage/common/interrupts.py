@@ -1,13 +1,14 @@
-"""Ctrl-C ends a run at any point with a few words instead of a traceback."""
+"""Ctrl-C ends a run at any point with a short message, not a traceback, and no signal makes it wait for itself."""
 
+import signal
 import sys
 import threading
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 
 def end_quietly(words: str = "") -> None:
-    """From now on an uncaught interrupt prints ``words`` instead of a traceback. Other errors print as before.
+    """Print ``words`` instead of a traceback for an uncaught interrupt. Other errors print as before.
 
     The process still ends by the signal, so that a shell or a scheduler sees what happened.
     """
@@ -28,3 +29,19 @@ def end_quietly(words: str = "") -> None:
             of_thread(found)
 
     sys.excepthook, sys.unraisablehook, threading.excepthook = excepthook, unraisablehook, thread_hook
+
+
+def handle_apart(number: int) -> None:
+    """From now on what handles a signal does so in a thread of its own.
+
+    Snakemake's handler of SIGTERM takes a lock. A handler runs in the main thread, between any two of its lines, and
+    while that holds the lock itself, it would wait for ever.
+    """
+    handler = signal.getsignal(number)
+
+    def apart(number: int, frame: FrameType | None) -> None:
+        if callable(handler):
+            threading.Thread(target=handler, args=(number, frame), daemon=True).start()
+
+    if callable(handler):
+        signal.signal(number, apart)

@@ -20,7 +20,7 @@ ALIGNMENT = 16  # numbers, 64 bytes in float32
 
 
 def aligned(count: int) -> int:
-    """``count`` numbers, rounded up so that the next row starts at a vector's edge.
+    """Return ``count`` rounded up, so that the next row starts at a vector's boundary.
 
     Otherwise a kernel would process the same number in its vector part in one ensemble and in its remainder in another,
     and these round differently.
@@ -30,7 +30,7 @@ def aligned(count: int) -> int:
 
 @cache
 def has(name: str) -> bool:
-    """Whether this PyTorch has a private function: ``adam``, ``gamma`` or ``linear``."""
+    """Return whether this PyTorch has a private function: ``adam``, ``gamma`` or ``linear``."""
     import torch
 
     if name == "linear":
@@ -51,7 +51,7 @@ def exact() -> AbstractContextManager[None]:
 
 @contextmanager
 def flushed() -> Iterator[None]:
-    """Context in which this thread's CPU takes numbers below 1.2e-38 (float32) or 2.2e-308 (float64) as zero.
+    """Context manager in which this thread's CPU treats numbers below 1.2e-38 (float32) or 2.2e-308 (float64) as zero.
 
     The gradients of a saturated model, Adam's averages of them and shrunk weights fall that low, and then a step takes
     up to sixteen times as long (measured).
@@ -74,7 +74,7 @@ def adam_step(
     Args:
         flat: parameters, any shape; moved.
         gradient: of the same shape.
-        mean, square: running averages of the gradient and of its square; brought up to date.
+        mean, square: running averages of the gradient and of its square; updated.
         count: how many steps were taken, this one included, float32 ().
         rate: the learning rate; or a tensor of it, float32 () on the device of ``flat``.
     """
@@ -92,7 +92,7 @@ def adam_step(
 
 
 def standard_gamma(shape: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draws of the gamma distribution of scale 1, one for each entry of ``shape`` > 0.
+    """Draw from the gamma distribution of scale 1, one value for each entry of ``shape`` > 0.
 
     `torch.distributions.Gamma` takes no generator. As the fallback, it draws from PyTorch's global generator, which is
     seeded by ours and restored afterwards.

@@ -23,11 +23,11 @@ RESERVED = frozenset({
 
 
 def check_name(name: object, what: str) -> None:
-    """Refuses a name that is not valid or already means something else.
+    """Refuse a name that is not valid or already means something else.
 
     Args:
         name: the name.
-        what: key or file that has it, for the complaint.
+        what: key or file that has it, for the error message.
 
     Raises:
         UserError: it does not match ``NAME`` to the last character, is too long, or reserved.
@@ -39,7 +39,7 @@ def check_name(name: object, what: str) -> None:
 
 
 def _meaning(name: str) -> str:
-    """What a reserved name stands for."""
+    """Return the meaning of a reserved name."""
     if name in RULES:
         return "a rule of the workflow"
     return "a word of YAML" if name in YAML else "a part, file or folder of results"

@@ -10,24 +10,26 @@ COPIES: dict[str, Path] = {}  # a user's path → the copy of the file that this
 
 
 def use_copies(names: Iterable[str], files: Iterable[Path] | None) -> None:
-    """Says where this job finds the user's files: Snakemake gives a job without a shared disk copies of them.
-    None says nothing.
+    """Register this job's copies of the user's files, which Snakemake makes for a job without a shared disk.
+
+    None: the job uses the files themselves.
     """
     if files is not None:
         COPIES.update(zip(filter(is_plain, names), files, strict=True))
 
 
 def is_plain(text: str) -> bool:
-    """Whether Snakemake can take a path for an input: it would take parts in braces for wildcards."""
+    """Return whether Snakemake accepts a path as an input: it treats text in braces as wildcards."""
     return "{" not in text
 
 
 def user_path(text: str) -> Path:
-    """One of the user's paths: this job's copy, or the path with a leading ``~`` expanded. ``~nobody`` stays as it is,
-    and is no file.
+    """Return one of the user's paths: this job's copy, or the path with a leading ``~`` expanded.
+
+    ``~nobody`` stays unchanged and is not an existing file.
 
     Raises:
-        UserError: it has a character that no path can have.
+        UserError: a character is not allowed in paths.
     """
     if "\0" in text:
         raise UserError(f"{text!r} has a null character; valid is the path of a file or folder")
@@ -35,23 +37,23 @@ def user_path(text: str) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file; no for a name of 5,000 letters, a loop of links, a pipe."""
+    """Return whether a regular file exists; False for names of 5,000 letters, link loops and pipes."""
     return os.path.isfile(path)
 
 
 def is_dir(path: Path) -> bool:
-    """Whether there is a folder."""
+    """Return whether a folder exists."""
     return os.path.isdir(path)
 
 
 def explained_by(prints: Path) -> Path | None:
-    """Return the file beside a paper's printed numbers that says what their names are here; None if there is none."""
+    """Return the file that maps the names of a paper's printed numbers to names used here, or None."""
     file = prints.with_suffix(".py")
     return file if file.is_file() else None
 
 
 def beginning(path: Path, size: int) -> bytes:
-    """Return a file's first bytes; none if there is no file that can be read."""
+    """Return a file's first bytes; empty if the file is missing or unreadable."""
     try:
         if is_file(path):  # opening a pipe would wait
             with path.open("rb") as file:
@@ -62,5 +64,5 @@ def beginning(path: Path, size: int) -> bytes:
 
 
 def is_there(path: Path) -> bool:
-    """Whether anything exists there; no for paths that are impossible."""
+    """Return whether a path exists; False for impossible paths."""
     return os.path.exists(path)

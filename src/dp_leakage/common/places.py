@@ -1,4 +1,4 @@
-"""Where the workflow lies: linked into the package in a clone, within it in an installed wheel."""
+"""Location of the workflow: linked into the package in a clone, inside the package in an installed wheel."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +13,8 @@ PROFILES = REPOSITORY / "profiles"
 
 
 def placeless(path: Path) -> Path:
-    """Return a file's path relative to the repository or to the working folder, if it lies there; see `located`.
+    """Return a file's path relative to the repository or the working folder if the file lies in one of them; see
+    `located`.
 
     What lies with the workflow is then called the same in a clone, in an installed wheel, and from every folder.
     """
@@ -24,15 +25,15 @@ def placeless(path: Path) -> Path:
 
 
 def located(path: Path) -> Path:
-    """Return where a file lies that `placeless` names: in the working folder, else in the repository."""
+    """Resolve a path of `placeless`: in the working folder if the file exists there, else in the repository."""
     return path if path.exists() else REPOSITORY / path
 
 
 def profile_folder(name: str) -> Path:
-    """Return where a workflow profile of this name or path lies: here, in ``profiles`` here, or in the package's.
+    """Return the folder of a workflow profile: here, in ``profiles`` here, or in the package's profiles.
 
     Raises:
-        UserError: nowhere, where Snakemake would run without any profile.
+        UserError: the profile does not exist. Snakemake would run without any profile.
     """
     for path in (Path(name), Path("profiles", name), PROFILES / name):
         if name == "none" or path.is_file() or any(path.glob("config*.yaml")):

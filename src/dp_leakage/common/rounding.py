@@ -1,7 +1,7 @@
-"""Limits as text: an upper bound is rounded up and a lower bound down, so that none is stated better than it is.
+"""Limits as text: an upper bound is rounded up and a lower bound down, so that no bound is stated too tight.
 
-Noise is calibrated by search, so a limit may lie off a figure by the noise of that search alone. It is then that
-figure: 10.0000001 is 10, not 10.1.
+Noise is calibrated by a search with a tolerance. A limit within this tolerance of a round number is written as that
+number: 10.0000001 is 10, not 10.1.
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
@@ -17,7 +17,7 @@ def rounded_up(value: float, digits: int, slack: float = SLACK) -> str:
 
 
 def rounded_down(value: float, digits: int, slack: float = SLACK) -> str:
-    """The same of a lower bound."""
+    """As `rounded_up`, for a lower bound."""
     return _significant(value, digits, ROUND_FLOOR, slack)
 
 

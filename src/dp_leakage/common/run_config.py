@@ -1,4 +1,4 @@
-"""config.yaml: what a run is told beside its studies."""
+"""config.yaml: the settings of a run that do not belong to a study."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ CONFIG = Path("config.yaml")
 
 
 def read_config(repository: Path = REPOSITORY) -> Json:
-    """Return the config of the working folder: its own config.yaml, over the one that comes with the workflow.
+    """Return the config of the working folder: its own config.yaml merged over the workflow's.
 
     A working folder needs no config.yaml, and need not repeat what it does not change.
 

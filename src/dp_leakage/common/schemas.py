@@ -1,4 +1,4 @@
-"""JSON Schemas: the check of a value, the sentence of a complaint, and the words for what is valid.
+"""JSON Schemas: validation of a value, error messages, and descriptions of valid values.
 
 A setting's rule is written once, as a schema in a declaration or in ``workflow/schemas``. The check, the sentence and
 the line of ``docs/reference.md`` follow from it. Beyond the standard, numbers are finite, whole numbers fit into 64
@@ -38,26 +38,26 @@ def enum(*values: object) -> Schema:
 
 
 def table(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
-    """The schema of a mapping with these keys and no others."""
+    """Return the schema of a mapping with exactly these optional or required keys."""
     return {"type": "object", "additionalProperties": False, "properties": properties, "required": list(required)}
 
 
 def holds(value: object, schema: Schema) -> bool:
-    """Whether a value is valid."""
+    """Return whether a value is valid."""
     return bool(_validator()(schema).is_valid(value))
 
 
 def check(value: object, schema: Schema, where: str = "", key: str = "") -> None:
-    """Refuses a value that a schema does not allow.
+    """Refuse a value that a schema does not allow.
 
     Args:
         value: plain data.
         schema: of the value.
-        where: the file, for the complaint.
+        where: the file, for the error message.
         key: of the value in that file; the keys below it are added.
 
     Raises:
-        UserError: the complaint about the value nearest to the top.
+        UserError: the error message about the value nearest to the top.
     """
     errors = list(_validator()(schema).iter_errors(value))
     if errors:
@@ -66,7 +66,7 @@ def check(value: object, schema: Schema, where: str = "", key: str = "") -> None
 
 
 def words(schema: Schema, definitions: Mapping[str, Schema] = NONE) -> str:
-    """What is valid, as the end of a sentence.
+    """Describe the valid values, as the end of a sentence.
 
     >>> words({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
     'a number above 0 and up to 1'
@@ -164,13 +164,13 @@ def _names(schema: Schema) -> list[str]:
 
 
 def _says_more(inner: Any, outer: Any) -> bool:
-    """Whether an alternative's complaint names a key, where "none of the alternatives" would not."""
+    """Return whether an alternative's error names a key, where "none of the alternatives" would not."""
     deeper = len(inner.absolute_path) > len(outer.absolute_path)
     return deeper or inner.validator in ("additionalProperties", "required")
 
 
 def _plain(value: object) -> str:
-    """As YAML writes it."""
+    """Return a value in YAML's notation."""
     if isinstance(value, bool):  # which equals 1 or 0
         return "true" if value else "false"
     return "null" if value is None else str(value)

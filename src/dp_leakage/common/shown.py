@@ -1,4 +1,6 @@
-"""What is shown: the user's words, escaped for programs that take some of them for markup; durations; progress."""
+"""Text for display: the user's words escaped for programs that interpret some of them as markup;
+durations; progress.
+"""
 
 import re
 import sys
@@ -12,7 +14,7 @@ def one_line(text: str) -> str:
 
 
 def as_label(text: str) -> str:
-    """A label or category for ``snakemake --report``, which puts it into a script and fills in its braces.
+    """Escape a label or category for ``snakemake --report``, which puts it into a script and expands its braces.
 
     An invisible word joiner (U+2060) keeps a ``<`` from beginning a tag and a ``{`` from naming a wildcard.
     """
@@ -35,7 +37,7 @@ def show(progress: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """In words.
+    """Return a duration in words.
 
     >>> [duration(seconds) for seconds in (0.4, 12, 200, 7500)]
     ['0.4 s', '12 s', '3 min 20 s', '2 h 5 min']

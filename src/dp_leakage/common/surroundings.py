@@ -1,4 +1,4 @@
-"""What a process needs around it before anything is imported. Imports nothing that takes time or memory."""
+"""Environment that a process needs before anything is imported. Imports nothing that takes time or memory."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ def _of_memory() -> str:
 
 
 def check_writable(folders: Iterable[str]) -> None:
-    """Refuse folders, made if they are not there, that cannot be written. Raises UserError."""
+    """Create folders if necessary and raise UserError if one is not writable."""
     for name in folders:
         probe = os.path.join(name, f".probe.{os.getpid()}")
         try:

@@ -1,4 +1,4 @@
-"""One temporary folder for a process and all that it starts, which goes with the process, however that ends."""
+"""Temporary folder shared by a process and its children, and removed with the process, however that ends."""
 
 import atexit
 import fcntl
@@ -15,12 +15,12 @@ _own: tuple[int, Path] | None = None  # process and folder
 
 
 def own_folder() -> Path:
-    """Return the folder for temporary files of this process and of those that it starts, which nobody else can read.
+    """Return the temporary folder of this process and its children, unreadable for other users.
 
-    Folders of processes that were killed are removed first.
+    Folders of killed processes are removed first.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be created.
     """
     global _own
     if _own is None:
@@ -48,7 +48,7 @@ def shared_folder() -> Path:
 
 
 def sweep(place: Path) -> None:
-    """Remove the folders in a place whose processes were killed."""
+    """Remove the temporary folders of killed processes."""
     for mark in place.glob(f"{PREFIX}*/{MARK}"):
         with suppress(OSError):  # another user's, or gone meanwhile
             opened = os.open(mark, os.O_RDONLY | os.O_NOFOLLOW)

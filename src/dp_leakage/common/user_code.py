@@ -1,8 +1,7 @@
-"""The user's own Python files: where they lie, and the one way in which their functions are called. ``plugins`` says
-what they may be.
+"""The user's own Python files: their location, and the only way in which this package calls their functions.
 
-An error in them becomes one sentence with file and line, and the traceback goes to the log: it would not help a user
-who did not write this package.
+`plugins` defines their interface. An error in them becomes one sentence with file and line, and the traceback goes to
+the log: it would not help a user who did not write this package.
 """
 
 import importlib
@@ -32,7 +31,7 @@ log = logging.getLogger("dp_leakage")
 
 
 def call(module: str, name: str, *arguments: Any, thing: str = "") -> Any:
-    """What a function returns that a module of this package or a plugin defines; ``thing`` is as for `guarded`.
+    """Call a function of a module of this package or of a plugin; ``thing`` is as for `guarded`.
 
     Raises:
         UserError: a plugin cannot be imported, or its function raises.
@@ -55,7 +54,7 @@ def _imported(module: str) -> ModuleType:
 
 
 def guarded(module: str, thing: str = "") -> AbstractContextManager[None]:
-    """`blamed` for the user's code; does nothing for this package's own code, whose errors are ours to mend.
+    """Return `blamed` for the user's code, and a context that does nothing for this package's own code.
 
     Args:
         module: whose code runs.
@@ -67,7 +66,7 @@ def guarded(module: str, thing: str = "") -> AbstractContextManager[None]:
 
 
 def whose(plugin: str, thing: str) -> str:
-    """A plugin in words, with which of the things that it declares is meant, if that has a name of its own.
+    """Name a plugin for a message, with the declaration that is meant if that has a different name.
 
     >>> whose("mine", "mine"), whose("mine", "mine_twice")
     ('plugin mine', 'plugin mine (mine_twice)')
@@ -83,14 +82,13 @@ def function(plugin: str, name: str) -> Callable[..., Any]:
 
 @contextmanager
 def blamed(what: str, file: Path | None) -> Iterator[None]:
-    """Turns what the user's code raises into a sentence: ``plugin mine, line 3: KeyError: 'x'``.
+    """Turn exceptions of the user's code into a sentence: ``plugin mine, line 3: KeyError: 'x'``.
 
-    How NumPy treats overflows and the like is as before afterwards, and so is the working folder, which the paths of
-    results begin from.
+    NumPy's error state and the working folder are restored afterwards.
 
     Args:
-        what: whose code runs in the block.
-        file: its file; None if it is not known.
+        what: name of the code in the block.
+        file: its file; None if unknown.
     """
     numpy, folder = sys.modules.get("numpy"), Path.cwd()
     try:
@@ -113,7 +111,7 @@ def blamed(what: str, file: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
-    """In the block, what is read is read by this code of the user's (`notice_reads`)."""
+    """Attribute all files that are read in the block to this code of the user's (`notice_reads`)."""
     _running.append(what)
     try:
         yield
@@ -122,12 +120,11 @@ def _reading(what: str) -> Iterator[None]:
 
 
 def notice_reads(known: Collection[Path], apart: Collection[Path]) -> None:
-    """From now on tells in the log which files the user's code reads, as far as Python opens them, whose edits rerun
-    nothing. This lasts as long as the process.
+    """Log the files that the user's code reads through Python and whose edits rerun nothing, until the process ends.
 
     Args:
-        known: files whose edits do count, resolved.
-        apart: folders whose files the user does not edit, such as those of results, resolved.
+        known: resolved files whose edits do rerun steps.
+        apart: resolved folders whose files the user does not edit, e.g. results.
     """
     places = [*apart, *(Path(place).resolve() for place in (sys.prefix, sys.base_prefix, PACKAGE, gettempdir()))]
     told: set[Path] = set()
@@ -146,7 +143,9 @@ def notice_reads(known: Collection[Path], apart: Collection[Path]) -> None:
 
 
 def _file_read(path: object, mode: str | None, flags: int) -> Path | None:
-    """The file that Python opens to read, of a compiled module its source; None if it is written, or has no path."""
+    """Return the file that Python opens for reading (of a compiled module its source), or None for writes and
+    non-paths.
+    """
     writes = set(mode or "") & set("wax+") or (not mode and flags & (os.O_WRONLY | os.O_RDWR))
     if writes or not isinstance(path, str | bytes | os.PathLike):
         return None
@@ -158,14 +157,16 @@ def _file_read(path: object, mode: str | None, flags: int) -> Path | None:
 
 
 def _is_of_system(path: Path) -> bool:
-    """Whether a file lies in a folder of the system's, of installed packages, or in a hidden one."""
+    """Return whether a file lies in a system folder, among installed packages, or in a hidden folder."""
     system = path.parts[1] in ("proc", "sys", "dev", "etc", "usr", "lib", "lib64", "var", "run")
     return system or any(part.startswith(".") or part in ("site-packages", "dist-packages") for part in path.parts)
 
 
 @contextmanager
 def _staying() -> Iterator[None]:
-    """In the block, `os._exit` raises SystemExit: a job would end as if it had done its work. In forks it ends them."""
+    """Turn `os._exit` in the block into SystemExit, since the job would end as if successful. In forks it
+    still exits.
+    """
     ends, own = os._exit, os.getpid()
 
     def leave(status: int) -> NoReturn:
@@ -181,7 +182,7 @@ def _staying() -> Iterator[None]:
 
 
 def _said(error: BaseException) -> str:
-    """The text of an error; empty if the user's own exception class cannot even give that."""
+    """Return the text of an error; empty if the user's exception class cannot produce one."""
     try:
         return str(error)
     except Exception:
@@ -238,7 +239,7 @@ def _positive(plugin: str, words: str, value: Any) -> float:
 
 
 def add_folder(folder: Path) -> None:
-    """Puts a folder at the end of Python's path, so that its files hide no installed module."""
+    """Put a folder at the end of Python's path, so that its files hide no installed module."""
     if folder not in FOLDERS:
         FOLDERS.append(folder)
         sys.path.append(str(folder))
@@ -246,9 +247,7 @@ def add_folder(folder: Path) -> None:
 
 
 def module_file(module: str) -> Path | None:
-    """The file of one of the user's modules, looked for in the working folder, on PYTHONPATH and beside the plugins;
-    None if it is nowhere.
-    """
+    """Return the file of a user's module from the working folder, PYTHONPATH or the plugins' folder, or None."""
     places = [Path(), *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))), *FOLDERS]
     relative = Path(*module.split("."))
     candidates = [place / end for place in places for end in (relative.with_suffix(".py"), relative / "__init__.py")]

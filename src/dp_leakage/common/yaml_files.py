@@ -1,4 +1,4 @@
-"""YAML as this project reads it from a user and writes it.
+"""Read and write YAML in this project's subset.
 
 Plain data come in and no more: mappings with text keys, lists, texts, finite numbers, truth values and null. What else
 YAML knows (tags, dates, octal and sexagesimal numbers) is refused or read as text, so that no other module has to deal
@@ -45,7 +45,8 @@ class _Loader(PARSER):  # type: ignore[misc, valid-type]
     merging: tuple[yaml.MappingNode, ...] = ()  # the mappings that are being put together, the innermost last
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Put merged keys before a mapping's own, which hold; of several mappings to merge the first holds.
+        """Insert merged keys before a mapping's own keys, which take precedence; of several merged mappings the first
+        does.
 
         PyYAML 6.0.4 lets the last hold, and forgets what a merged mapping says over one that it merges itself.
         """
@@ -71,7 +72,7 @@ for _kind, _pattern in (("int", INT), ("float", FLOAT)):
 
 
 def read_yaml(path: Path) -> Json:
-    """The keys and values of a YAML file. Raises UserError: there is none, it is no UTF-8, or what `parse` says."""
+    """Read a YAML file. Raises UserError if it is missing or not UTF-8, and as `parse` does."""
     if not is_file(path):
         problem = "is not a file" if is_there(path) else "does not exist"
         raise UserError(f"{path} {problem}; valid is the path of a YAML file")
@@ -94,7 +95,7 @@ def parse(text: str, where: str) -> Any:
 
     Args:
         text: the document.
-        where: file or key, for the complaint.
+        where: file or key, for the error message.
 
     Raises:
         UserError: not YAML, more than one document, too long, a tag, a key that stands twice; see also `check_value`.
@@ -119,7 +120,7 @@ def parse(text: str, where: str) -> Any:
 
 
 def _check_events(text: str, where: str) -> None:
-    """Refuses tags, and depth before PyYAML makes nodes by recursion, since deep ones end the interpreter."""
+    """Refuse tags, and deep nesting before PyYAML recurses, since deep nodes crash the interpreter."""
     depth = 0
     for event in yaml.parse(text, Loader=PARSER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -130,7 +131,7 @@ def _check_events(text: str, where: str) -> None:
 
 
 def _check_keys(root: yaml.Node | None, where: str) -> None:
-    """Refuses a key that stands twice in a mapping, of which PyYAML would take the last."""
+    """Refuse a duplicate key in a mapping; PyYAML would use the last."""
     seen, rest = set(), [root] if root else []
     while rest:
         if (node := rest.pop()) in seen or isinstance(node, yaml.ScalarNode):
@@ -151,11 +152,11 @@ def _line(place: Any) -> int:
 
 
 def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> int:
-    """Refuses all but plain data of bounded size, in values of this reader, of the command line or of a declaration.
+    """Refuse values other than plain data of bounded size, from YAML, the command line or a declaration.
 
     Args:
         value: what was read.
-        where: file, for the complaint.
+        where: file, for the error message.
         key: of the value, its parts joined by dots.
         depth: levels above it.
 
@@ -185,7 +186,7 @@ def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> int:
 
 
 def _check_scalar(value: object, place: str) -> None:
-    """Args: value, and the words before it in a complaint."""
+    """Args: value, and the words before it in an error message."""
     if not isinstance(value, str | int | float | None):
         raise UserError(
             f"{place} {type(value).__name__} ({value!r:.50}); valid are numbers, texts, truth values and null"

@@ -4,7 +4,7 @@ A source is one file of ``data/sources``, or a plugin, with a literal ``SOURCE``
 `common.declarations`), whose keys are the fields of `Source`, and a function
 
     load(spec, data_dir) → a `raw.Raw`, all records of the source
-    count(spec) → at most how many records, or persons, these are; optional
+    count(spec) → at most how many records, or people, these are; optional
 
 where ``spec`` is the study's checked description of it and ``data_dir`` the folder of published sets. Importing this
 package reads only the files' declarations; a source's module is imported when it loads.
@@ -34,17 +34,17 @@ FOLDER = "image_folder"  # the source if the path is a folder
 
 @dataclass(frozen=True)
 class Source:
-    """A place that records come from.
+    """A source of records.
 
     Attributes:
         module: dotted name of the module that has ``load``.
-        summary: what it is, in a few words.
-        keys: what a spec may say beside ``source``, with each key's schema. A ``path`` is a file or folder of the
-            user. Its content counts, so that an edit reruns what was made from it.
-        required: the keys that must be there.
-        suffixes: endings, such as ``.csv``, by which a ``path`` without a source gets this one.
-        files: what a published set that is never downloaded may be called in ``data_dir``.
-        made_up: whether nobody ever was such a record, so that nothing printed is compared with what it gives.
+        summary: description in a few words.
+        keys: valid keys of a spec besides ``source``, with their schemas. A ``path`` is a file or folder of the user.
+            Its content is part of the identity, so that an edit reruns dependent steps.
+        required: required keys.
+        suffixes: file endings, e.g. ``.csv``, by which a ``path`` without a source gets this one.
+        files: possible file names in ``data_dir`` of a published set that is never downloaded.
+        made_up: whether the records are synthetic, so that results are not compared with published numbers.
     """
 
     module: str
@@ -116,7 +116,7 @@ for _module, _given in declarations(f"{__name__}.sources", Path(__file__).parent
 
 
 def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A data set's spec, checked, with its ``source``: if not given, by the suffix of ``path``; else digits.
+    """Return a data set's checked spec with its ``source``: by default from the suffix of ``path``, else digits.
 
     Reads no file, and only looks whether ``path`` is a folder.
 
@@ -147,7 +147,7 @@ def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_at_hand(source: Mapping[str, Any], data_dir: Path) -> bool:
-    """Whether the files of a source that is never downloaded lie below ``data_dir``; True of every other source."""
+    """Return whether the files of a source that is never downloaded lie below ``data_dir``; True for other sources."""
     from dp_leakage.data.fetch import find
 
     files = SOURCES[source["source"]].files
@@ -160,15 +160,15 @@ def files_of(source: Mapping[str, Any]) -> list[str]:
 
 
 def count(spec: Mapping[str, Any]) -> int | None:
-    """At most how many records a source has, or persons if it says whose each record is.
+    """Return an upper limit on the records of a source, or on its people if the source identifies them.
 
-    Of the user's files it reads no features. None if only loading tells.
+    Reads no features of the user's files. Returns None if only loading can tell.
 
     Args:
         spec: as `resolve` returns it.
 
     Raises:
-        UserError: a file that is damaged or of the wrong form.
+        UserError: a file is damaged or has the wrong form.
     """
     module = SOURCES[spec["source"]].module
     counting = None if module in FILES else getattr(import_module(module), "count", None)
@@ -177,17 +177,19 @@ def count(spec: Mapping[str, Any]) -> int | None:
 
 
 def is_existing(source: Mapping[str, Any]) -> bool:
-    """Whether a source is of a model that exists already: it says who was trained on, as tables of outputs do."""
+    """Return whether a source belongs to an external model: the source lists its training records, as tables of outputs
+    do.
+    """
     return "member" in source or "members" in source or source.get("source") == OUTPUTS
 
 
 def by_person(source: Mapping[str, Any]) -> bool:
-    """Whether a source says whose each record is, or which are copies, so that coins and scores are of persons."""
+    """Return whether a source identifies people or copies, so that inclusion and scores are per person."""
     return "person" in source or "copies" in source
 
 
 def load(spec: Mapping[str, Any], data_dir: Path) -> "Raw":
-    """All records of the data set that ``spec`` describes.
+    """Load all records of the data set described by ``spec``.
 
     Args:
         spec: ``source`` and its keys (see ``SOURCES``); a user's own data needs only ``path`` (and
@@ -221,7 +223,7 @@ def _together(raw: "Raw") -> "Raw":
 
 
 def _checked(raw: "Raw", plugin: str) -> "Raw":
-    """What a plugin loaded, checked. Raises UserError if this package cannot work with it."""
+    """Check and return the data loaded by a plugin. Raises UserError if this package cannot work with them."""
     from dp_leakage.data.checks import check_raw
 
     return check_raw(raw, f"plugin {plugin}: load")

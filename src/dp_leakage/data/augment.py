@@ -1,4 +1,4 @@
-"""Filling roles with varied copies of images (zhang2020 makes 220 of 20 faces of each person)."""
+"""Roles filled with augmented copies of images (zhang2020 makes 220 of 20 faces of each person)."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ COPIES = "An ε for single records is for one copy: it does not hold for an imag
 def augmented_split(
     raw: Raw, roles: Mapping[str, int], order: str, *, seed: int, stratified: bool
 ) -> tuple[Raw, dict[str, np.ndarray]]:
-    """Splits images into roles and fills the roles with varied copies, up to their sizes.
+    """Split images into roles and fill each role up to its size with augmented copies.
 
     Args:
         raw: images; each is in the result itself.
@@ -88,7 +88,7 @@ def varied(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _dealt(raw: Raw, sizes: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Rows of the images for each role: one of every class for each, the others in proportion to the roles' sizes."""
+    """Return the rows of the images for each role: one of every class, the rest in proportion to the roles' sizes."""
     dealt: list[list[np.ndarray]] = [[] for _ in sizes]
     for c, name in enumerate(raw.class_names):
         rows = rng.permutation(np.flatnonzero(raw.y == c))
@@ -106,7 +106,7 @@ def _dealt(raw: Raw, sizes: np.ndarray, rng: np.random.Generator) -> list[np.nda
 def _filled(
     x: np.ndarray, y: np.ndarray, numbers: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """``numbers[c]`` images of each class c: those given, then varied copies of each in turn."""
+    """Return ``numbers[c]`` images of each class c: the given ones, then augmented copies of each in turn."""
     rows = np.concatenate([np.resize(np.flatnonzero(y == c), n) for c, n in enumerate(numbers)])
     first = np.zeros(len(rows), bool)
     first[np.unique(rows, return_index=True)[1]] = True

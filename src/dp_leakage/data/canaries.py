@@ -1,7 +1,7 @@
-"""Canaries of an audit: places in the training set whose content a coin decides.
+"""Canaries of an audit: rows of the training set whose content is chosen at random.
 
-The training set always has its usual size, so that the mechanism and its accounting are the cell's own. The two data
-sets that a coin decides between are neighbors: with a record and without it, or with another record in its place.
+The training set keeps its usual size, so that the mechanism and its accounting equal the cell's. The two data sets of
+each random choice are neighbors: with and without a record, or with another record in its row.
 """
 
 from typing import NamedTuple
@@ -22,9 +22,9 @@ class Canaries(NamedTuple):
     Attributes:
         x: float32 (rows, …), the records with the canaries; y: int64 (rows,).
         fixed: int64 rows that every model trains on.
-        held, other: int64 (r,) rows; a coin decides which of the two fills each place.
+        held, other: int64 (r,) rows; random inclusion decides which of the two fills each place.
         of: int64 (r,), the canary of each of the two, 0 to m − 1. Only a person can have several rows.
-        person: int64 (rows,), whose each record is, with ``held`` and ``other`` a person's of their own; or None.
+        person: int64 (rows,), the owner of each record, with ``held`` and ``other`` a person's of their own; or None.
         first: rows from here on are not records; they stand for nothing, or for a gradient.
     """
 
@@ -39,21 +39,21 @@ class Canaries(NamedTuple):
 
 
 def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Canaries:
-    """Canaries in place of ``count`` of the target's members.
+    """Replace ``count`` of the target's members by canaries.
 
     ``natural``: a member, or a non-member of its class. ``mislabeled``: the same, but both have a wrong label.
-    ``optimized``: a vector, or its negative, that has the records' mean length and points in the directions in
-    which they vary least, so that the other records hardly move a model's answer about it (ClipBKD; Jagielski,
-    Ullman & Oprea 2020, algorithm 2). ``feature``: a long vector, or its negative, along a feature that is zero in
-    all other records; it adds coordinates to a step's sum that no other record touches. ``blank``: zeros with one
-    label, or zeros with another. ``gradient``: no records; the training puts gradients in their places.
+    ``optimized``: a vector, or its negative, that has the records' mean length and points in the directions in which
+    they vary least, so that the other records hardly move a model's answer about it (ClipBKD; Jagielski, Ullman & Oprea
+    2020, algorithm 2). ``feature``: a long vector, or its negative, along a feature that is zero in all other records;
+    it adds coordinates to a step's sum that no other record touches. ``blank``: zeros with one label, or zeros with
+    another. ``gradient``: no records; the training puts gradients in their places.
 
-    If it is known whose each record is, canaries are persons, in place of persons with all their records. A ``natural``
-    or ``mislabeled`` one has all records of a member, or of a non-member with about as many, of whom the longer one
-    is cut; any other has one record.
+    If owners are known, canaries are people, in place of people with all their records. A ``natural``
+    or ``mislabeled`` one has all records of a member, or of a non-member with about as many, of whom the longer one is
+    cut; any other has one record.
 
     Args:
-        data: features, labels, roles and perhaps persons; the features must be flat, (n, d), for ``feature``.
+        data: features, labels, roles and perhaps people; the features must be flat, (n, d), for ``feature``.
         kind: one of `KINDS`.
         count: m ≥ 1.
         replaced: the coin decides between the two; otherwise between the first and nothing.
@@ -129,7 +129,7 @@ def _with_features(
 
 
 def _least(x: np.ndarray, count: int) -> np.ndarray:
-    """(count, …) vectors of the records' mean length, each along one of the directions in which they vary least."""
+    """Return (count, …) vectors of the records' mean length, each along one of the directions of least variance."""
     flat = x.reshape(len(x), -1).astype(np.float64)
     directions = np.linalg.eigh(flat.T @ flat)[1].T  # the smallest first
     chosen = directions[np.arange(count) % len(directions)] * np.linalg.norm(flat, axis=1).mean()
@@ -137,7 +137,7 @@ def _least(x: np.ndarray, count: int) -> np.ndarray:
 
 
 def _pairs(data: Dataset, rng: np.random.Generator) -> np.ndarray:
-    """As many disjoint pairs (member, non-member) of one class as possible, in random order: int64 (pairs, 2)."""
+    """Return as many disjoint same-class pairs (member, non-member) as possible, in random order: int64 (pairs, 2)."""
     members, nonmembers = (rng.permutation(rows) for rows in (data.trainable, data.roles["target_nonmembers"]))
     found = [
         np.array(pair)
@@ -150,10 +150,10 @@ def _pairs(data: Dataset, rng: np.random.Generator) -> np.ndarray:
 def _persons(
     data: Dataset, person: np.ndarray, paired: bool, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """In random order, for each member the rows that give way and those that may stand for them, equally many.
+    """Return in random order, for each member, its rows and equally many rows that may replace them.
 
-    If ``paired``, these are a non-member's: of a member and a non-member who have about equally many, all that the
-    shorter one has. Otherwise they are one record of the member, twice.
+    If ``paired``, the replacements belong to a non-member with about as many records; both are cut to the smaller
+    number. Otherwise both are one record of the member.
     """
 
     def records(rows: np.ndarray) -> list[np.ndarray]:

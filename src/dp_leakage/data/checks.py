@@ -1,4 +1,4 @@
-"""Checks of what a plugin loads, since all later code relies on what `raw.Raw` promises."""
+"""Checks of the data loaded by a plugin, since all later code relies on the promises of `raw.Raw`."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def check_raw(raw: object, where: str) -> Raw:
 
     Args:
         raw: what it returned.
-        where: which function of which plugin, for the complaint.
+        where: which function of which plugin, for the error message.
 
     Raises:
         UserError: it is not a `Raw`, or breaks a promise of `Raw`.
@@ -55,7 +55,7 @@ def _array(value: object, name: str, axes: tuple[int, ...], dtype: type, where: 
 
 
 def _places(value: object, name: str, count: int, where: str) -> None:
-    """Refuses numbers that repeat or lie outside 0 … count − 1."""
+    """Refuse numbers that repeat or lie outside 0 … count − 1."""
     places = _array(value, name, (1,), np.int64, where)
     if len(np.unique(places)) != len(places) or ((places < 0) | (places >= count)).any():
         raise UserError(f"{where}: {name} must hold different numbers from 0 to {count - 1}")

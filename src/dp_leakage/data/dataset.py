@@ -16,7 +16,7 @@ class Dataset(NamedTuple):
         roles: role name → int64 row numbers of ``x``: ``target_members`` or, in design ``coins``, ``pool``,
             ``target_nonmembers``, ``shadow_pool``, ``reference_pool``, …; roles do not overlap.
         sensitive: int64 columns of ``x`` that attribute inference may guess; empty means any column.
-        person: int64 (n,), whose record each is; None if every record is a person of its own.
+        person: int64 (n,), the owner of each record; None if every record has its own owner.
         own_values: float32 (n, c), what the user's c sensitive columns hold, before any projection: numbers in the
             user's units, or the places of categories; None if no column is sensitive.
     """
@@ -34,12 +34,12 @@ class Dataset(NamedTuple):
         return int(self.y.max()) + 1
 
     def owners(self, record: np.ndarray) -> np.ndarray | None:
-        """Whose these records (row numbers) are, int64; None if every record is a person of its own."""
+        """Return the owner of each of these records (row numbers), int64; None if every record has its own."""
         return None if self.person is None else self.person[record]
 
     @property
     def trainable(self) -> np.ndarray:
-        """Rows that target models train on, or that coins decide about, int64."""
+        """Return the rows of the pool or the members: all records that a target model may train on, int64."""
         return self.roles[trained_role(self.roles)]
 
     @property
@@ -49,7 +49,8 @@ class Dataset(NamedTuple):
 
     @property
     def traced(self) -> np.ndarray:
-        """Rows whose losses a training keeps at every evaluated epoch, if an attack reads them, int64: those of
-        `roles.traced_roles`, in the order of `queries.asked_records`.
+        """Return the rows whose losses a training records at every evaluated epoch, int64.
+
+        They are the rows of `roles.traced_roles` in the order of `queries.asked_records`.
         """
         return np.concatenate([self.targets, np.sort(self.roles.get(population_role(self.roles), self.targets[:0]))])

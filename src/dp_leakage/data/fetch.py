@@ -27,13 +27,13 @@ class Remote(NamedTuple):
 
 
 def find(data_dir: Path, dataset: str, names: Iterable[str]) -> Path | None:
-    """The first of ``names`` that lies in ``data_dir/dataset`` or in ``data_dir``."""
+    """Return the first of ``names`` that exists in ``data_dir/dataset`` or in ``data_dir``, or None."""
     places = [data_dir / dataset / name for name in names] + [data_dir / name for name in names]
     return next((place for place in places if place.exists()), None)
 
 
 def download(remote: Remote, folder: Path, dataset: str) -> Path:
-    """``remote`` as a new file in ``folder``, complete and with the published checksum, or nothing at all.
+    """Download ``remote`` to ``folder``, complete and with the published checksum; otherwise write no file.
 
     Raises:
         UserError: there is no published checksum, no connection, or the bytes are wrong. The message says which file to
@@ -68,7 +68,7 @@ def download(remote: Remote, folder: Path, dataset: str) -> Path:
 
 
 def checksum_note(path: Path, remote: Remote) -> str:
-    """Says whether a found file is the published one, byte for byte."""
+    """State whether a found file equals the published one, byte for byte."""
     if remote.checksum is None:
         return f"{path.name}: no checksum is published; its structure was checked."
     kind, published = remote.checksum.split(":")

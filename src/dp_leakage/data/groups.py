@@ -23,7 +23,7 @@ NEAR = 1e-5  # of a record's length: what rounding leaves between equal records 
 
 
 class Names(NamedTuple):
-    """What the user calls them.
+    """Names that the user gave to classes and columns.
 
     Attributes:
         classes: by class number.
@@ -35,7 +35,7 @@ class Names(NamedTuple):
 
 
 def groups_of(data: Dataset, by: Iterable[By], names: Names) -> Groups:
-    """The groups of the records whose membership is attacked.
+    """Group the records whose membership is attacked.
 
     Args:
         data: features, labels, roles and the values of sensitive columns.
@@ -90,9 +90,9 @@ def _by_number(rows: np.ndarray, values: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _rounded_quartiles(values: np.ndarray) -> np.ndarray:
-    """The quartiles, each once, in digits of 1 to 10 % of what lies between the outer two.
+    """Return the distinct quartiles, rounded to 1 to 10 % of the distance between the outer two.
 
-    Names of groups are in tables and figures that others get, and an exact quartile would be one record's value.
+    Group names appear in shared tables and figures, and an exact quartile would disclose one record's value.
     """
     quartiles = np.quantile(values.astype(np.float64), QUARTILES)
     between = quartiles[-1] - quartiles[0]
@@ -107,5 +107,5 @@ def _intervals(ends: np.ndarray) -> list[str]:
 
 
 def _written(number: float) -> str:
-    """In as many digits as tell it from others."""
+    """Return a number in as many digits as distinguish it from others."""
     return np.format_float_positional(number, trim="-")

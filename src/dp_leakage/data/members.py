@@ -1,4 +1,4 @@
-"""The records that a model was trained on, from a list of their names or numbers beside the data."""
+"""Training records of an external model, from a list of their names or numbers in a file next to the data."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,12 +15,12 @@ MAX_BYTES = 2**30
 
 
 def is_list(name: str) -> bool:
-    """Whether this names a file of members rather than a column or an array."""
+    """Return whether this names a file of members rather than a column or an array."""
     return Path(name).suffix.lower() in SUFFIXES and is_file(user_path(name))
 
 
 def listed(path: Path, n: int, names: Sequence[str] = (), header: str = "") -> dict[str, np.ndarray]:
-    """Rows ``train`` and ``test``: the records that a list names, and all others.
+    """Return rows ``train`` (the records in a list) and ``test`` (all other records).
 
     Args:
         path: a name or number on each line, or a ``.npy`` of numbers, texts, or one truth value for each record.

@@ -1,4 +1,4 @@
-"""Records that are nearly another record, such as several scans of one person."""
+"""Near-copies: records that are almost equal to another one, e.g. several scans of one person."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Copies(NamedTuple):
 
 
 def together(raw: Raw) -> Raw:
-    """The records with those that are nearly copies of each other as one person's, and a note on how many there are."""
+    """Return the records with near-copies assigned to one person, and a note on their number."""
     group = copy_groups(raw.x)
     found = counted(group)
     note = (
@@ -42,18 +42,18 @@ def together(raw: Raw) -> Raw:
 
 
 def counted(group: np.ndarray) -> Copies:
-    """How many records, int64 (n,) of groups from 0 on, have a copy."""
+    """Count the records that have a copy, from int64 (n,) group numbers."""
     sizes = np.bincount(group)
     return Copies(int(sizes[sizes > 1].sum()), int((sizes > 1).sum()), len(group))
 
 
 def copy_groups(x: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Groups of records that are nearly copies of each other, int64 (n,) from 0 on, in the order of their first
-    records. A record without a copy is a group of its own.
+    """Group near-copies: int64 (n,) from 0 on, in the order of the groups' first records. A record without a copy is a
+    group of its own.
 
     Two records are linked if they are equal, or if they are so near on both sides that chance has it for less than .05
-    of n records. Where records are spread evenly in m dimensions around one, (d/d₂₀)^m is uniform for those of its
-    20 nearest that are nearer than the last, so that for the nearest it is below t with a chance of 1 − (1 − t)¹⁹. m is
+    of n records. Where records are spread evenly in m dimensions around one, (d/d₂₀)^m is uniform for those of its 20
+    nearest that are nearer than the last, so that for the nearest it is below t with a chance of 1 − (1 − t)¹⁹. m is
     the median over the records of log 5/log(d₁₀₀/d₂₀) (Levina & Bickel 2004). Below 300 records smaller ranks stand for
     20 and 100. More than 20 equal records are no copies, but what these data have. Groups are connected components.
     What is not found is not excluded. Time grows with n².
@@ -113,7 +113,7 @@ def _near(x: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _without_categories(x: np.ndarray) -> np.ndarray:
-    """(n, d) without columns of at most `NEAR` different values, unless all are such."""
+    """Return (n, d) without columns of at most `NEAR` different values, unless all columns are of this kind."""
     ordered = np.sort(x, axis=0)
     numbers = (ordered[1:] != ordered[:-1]).sum(axis=0) >= NEAR
     return x[:, numbers] if numbers.any() else x

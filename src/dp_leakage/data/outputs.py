@@ -1,4 +1,4 @@
-"""What models said about records, from one of the user's files: a table (csv, tsv, parquet) or arrays (npz).
+"""Outputs of models on records, from one of the user's files: a table (csv, tsv, parquet) or arrays (npz).
 
 A table has a line per record, or per record, model and query. Its columns are
 
@@ -36,7 +36,7 @@ FLOOR = 1e-7  # the least probability: exact zeros of trees or of rounding would
 
 
 class Outputs(NamedTuple):
-    """What R models say of n records.
+    """Outputs of R models on n records.
 
     Attributes:
         record: text (n,), the records' different names, in the order of the file.
@@ -56,7 +56,7 @@ class Outputs(NamedTuple):
 
 
 def read_outputs(path: Path, member: bool = True) -> Outputs:
-    """Reads a file of outputs. ``member``: whether it must say which records were trained on.
+    """Read a file of outputs. ``member``: whether it must say which records were trained on.
 
     Raises:
         UserError: whatever is wrong with the file, in one sentence that names it.
@@ -70,12 +70,14 @@ def read_outputs(path: Path, member: bool = True) -> Outputs:
 
 
 def are_probabilities(values: np.ndarray) -> bool:
-    """Whether numbers (…, C) are probabilities, up to rounding: converters write −4e-7 for 0 and 1.0000004 for 1."""
+    """Return whether numbers (…, C) are probabilities up to rounding: converters write −4e-7 for 0 and
+    1.0000004 for 1.
+    """
     return bool((values >= -SUM).all() and (np.abs(values.sum(axis=-1) - 1) <= SUM).all())
 
 
 def log_probabilities(probability: np.ndarray) -> np.ndarray:
-    """ln p, float64, of probabilities (…, C), no smaller than that of `FLOOR`."""
+    """Return ln p, float64, of probabilities (…, C), at least ln `FLOOR`."""
     return np.log(np.maximum(probability.astype(np.float64), FLOOR))
 
 
@@ -86,7 +88,9 @@ def log_softmax(score: np.ndarray) -> np.ndarray:
 
 
 def margins_of(log_probability: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """ln p_y/(1 − p_y), float64 (…, n), of ln p (…, n, C) and classes int64 (n,); 1 − p_y is the sum of the others."""
+    """Return ln p_y/(1 − p_y), float64 (…, n), of ln p (…, n, C) and classes int64 (n,); 1 − p_y sums the other
+    classes.
+    """
     places = np.broadcast_to(y[:, None], (*log_probability.shape[:-1], 1))
     own = np.take_along_axis(log_probability, places, -1)[..., 0]
     others = log_probability.copy()
@@ -96,7 +100,7 @@ def margins_of(log_probability: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def from_losses(loss: np.ndarray) -> np.ndarray:
-    """The margins of cross-entropies ≥ 0 in nats. A loss of 0 counts as that of the probability 1 − `FLOOR`."""
+    """Return the margins of cross-entropies ≥ 0 in nats. A loss of 0 is treated as the probability 1 − `FLOOR`."""
     loss = np.maximum(loss.astype(np.float64), -np.log1p(-FLOOR))
     return -loss - np.log(-np.expm1(-loss))
 
@@ -275,7 +279,7 @@ def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _place(line: Any, sizes: Sequence[int]) -> tuple[Any, Any, Any]:
-    """Query, model and record of one or several lines, if all places of these sizes are filled in order."""
+    """Return query, model and record of one or several lines, if lines of these sizes are complete and in order."""
     _, models, records = sizes
     return line // (models * records), line // records % models, line % records
 
@@ -318,7 +322,9 @@ def _check_probabilities(values: np.ndarray, path: Path, record: np.ndarray) -> 
 
 
 def _require(good: np.ndarray, complaint: str, record: np.ndarray, badness: np.ndarray | None = None) -> None:
-    """``good`` ends in the records' axis. The complaint names the first (or worst) bad record."""
+    """Raise UserError if a condition fails. ``good`` ends in the records' axis; the message names the first (or
+    worst) bad record.
+    """
     each = good.reshape(-1, len(record)).all(axis=0)
     if not each.all():
         row = int(np.flatnonzero(~each)[0]) if badness is None else int(badness.argmax())

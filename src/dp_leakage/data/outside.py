@@ -1,4 +1,4 @@
-"""What no ε covers, because it was computed from training records without noise before a model saw them."""
+"""Quantities outside ε: computed without noise from training records before a model saw them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,11 +17,11 @@ CLUSTERS = "the k-means subclasses, fitted on each model's training records"
 def uncovered(
     projection: Mapping[str, Any] | None, arrays: Mapping[str, np.ndarray], notes: Sequence[str]
 ) -> tuple[str, ...]:
-    """Each in words, such as "the PCA, fitted on 800 records".
+    """Describe each quantity that ε does not cover, e.g. "the PCA, fitted on 800 records".
 
     Args:
-        projection: as in the study file; None for none.
-        arrays: those of the prepared data, of which the roles count.
+        projection: as in the study file; None: no projection.
+        arrays: arrays of the prepared data; only the roles are used.
         notes: on the preparation.
     """
     gaps = any("missing values" in note and OUTSIDE in note for note in notes)
@@ -39,7 +39,7 @@ def uncovered(
 
 
 def grouping(unit: str, partition: str | None) -> str:
-    """Who made the groups that are a mechanism's units, where the records may have decided; "" where they did not.
+    """Describe the origin of the groups that are a mechanism's units if the records may have determined them; else "".
 
     Args:
         unit: see `Mechanism`.

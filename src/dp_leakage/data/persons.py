@@ -1,4 +1,4 @@
-"""Persons with several records each: whose record it is, and columns of a table that look like that."""
+"""People with several records: the owner of each record, and table columns that look like one."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -24,11 +24,11 @@ NAME = re.compile(rf"(.*[\W_])?({WORDS})([\W_]?(code|id|key|name|no|nr|number))?
 
 
 def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Whose record each is, int64 (n,), persons from 0 in the order of their names; and the names.
+    """Return the owner of each record, int64 (n,), numbered from 0 in the order of their names; and the names.
 
     Args:
         names: (n,) a person's name for each record, as text or number.
-        where: what holds them, for complaints.
+        where: what holds them, for error messages.
 
     Raises:
         UserError: a name is missing or neither text nor number, or the names are of fewer than two persons.
@@ -56,7 +56,7 @@ def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def alike(people: Sequence[str], where: str) -> tuple[str, ...]:
-    """A sentence about names that differ in blanks or in upper and lower case alone; empty if there are none.
+    """Return a sentence about names that differ only in blanks or case; empty if there are no such names.
 
     >>> alike(["P1", "p1 ", "p2"], "t.csv: column 'patient'")[0]
     "t.csv: column 'patient': 2 names differ in blanks or case alone, such as 'P1' and 'p1 '; each counts as a person."
@@ -73,7 +73,7 @@ def alike(people: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def numbers(person: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The persons of some rows, numbered from 0 in the order in which they first come: int64 (n,).
+    """Number the owners of some rows from 0 in the order of their first row: int64 (n,).
 
     >>> numbers(np.array([7, 7, 3, 5]), np.array([2, 0, 3, 1]))
     array([0, 1, 2, 1])
@@ -83,20 +83,22 @@ def numbers(person: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def effective(person: np.ndarray) -> float:
-    """How many independent records say at most as little as these, (Σn)²/Σn² over persons with n records (Kish 1965).
+    """Return a lower limit on the number of independent records with the same information, (Σn)²/Σn² over people with n
+    records (Kish 1965).
 
-    A share of all records varies no more than that of so many independent ones, however alike a person's records are.
+    A share of all records varies no more than a share of that many independent ones, however similar a person's
+    records.
     """
     return effective_of(np.unique(person, return_counts=True)[1])
 
 
 def effective_of(counts: np.ndarray) -> float:
-    """The same from how many records each person has."""
+    """As `effective`, from each person's number of records."""
     return float(counts.sum() ** 2 / np.square(counts, dtype=float).sum())
 
 
 def likely_persons(frame: "pd.DataFrame", beside: Collection[str], most_categories: int) -> tuple[tuple[str, int], ...]:
-    """(name, number of different values) of each column that seems to say whose record it is.
+    """Return (name, number of different values) of each column that seems to identify the owner of a record.
 
     Such a column holds texts or whole numbers, with at least `LEAST_RECORDS` records for each of at least
     `LEAST_PERSONS` values, and either is called like one (``patient``, ``user_id``), or has more than
@@ -131,7 +133,7 @@ def likely_persons(frame: "pd.DataFrame", beside: Collection[str], most_categori
 
 
 class NumberedFiles(NamedTuple):
-    """Files such as ``ill/pat07_2.png``, whose names seem to say whose image each is.
+    """Files such as ``ill/pat07_2.png``, whose names seem to identify the person in the image.
 
     Attributes:
         pattern: the source's ``person``, a regular expression whose group is that name in every file.
@@ -145,9 +147,11 @@ class NumberedFiles(NamedTuple):
 
 
 def numbered_files(names: Sequence[str], y: np.ndarray) -> NumberedFiles | None:
-    """The persons that files seem to be named by: most files share what stands before a separator and a number with
-    another, at least `LEAST_PERSONS` of these names have at least `LEAST_RECORDS` files on average, and they are not
-    just the classes (as in ``cat/cat_07.png``). None if the files are named otherwise.
+    """Return the people that file names seem to identify, or None.
+
+    Most file names must consist of a name shared with another file, a separator and a number. At least `LEAST_PERSONS`
+    of these names must have at least `LEAST_RECORDS` files on average, and they must not just be the classes (as in
+    ``cat/cat_07.png``).
 
     Args:
         names: (n,) paths of the files in their folder.

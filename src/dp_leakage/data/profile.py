@@ -1,4 +1,4 @@
-"""What users should know about their data before they believe a number computed from it."""
+"""Warnings about the data that users need before they rely on results."""
 
 import shlex
 from collections.abc import Mapping
@@ -33,11 +33,11 @@ def profile(
 ) -> list[str]:
     """Sentences on what makes results on ``raw``, split into ``roles`` (role → rows), hard to judge, if anything does.
 
-    They report too few records in a role, too few (of persons: people) of a class among the members, classes that are
+    They report too few records in a role, too few (of people: people) of a class among the members, classes that are
     absent there or where accuracy is measured, a single class, one class that dominates, constant columns, columns that
     give the label away or seem to number the records, records that occur in two roles or twice in one, records that
     nearly do (``copies``, of `copies_of`, if it is known), and columns or names of files that seem to say whose record
-    it is. Studies of a model that was ``trained_elsewhere`` know no persons, so none are proposed there.
+    it is. Studies of a model that was ``trained_elsewhere`` know no people, so none are proposed there.
     """
     role = trained_role(roles)
     members, place = roles.get(role, np.arange(len(raw.y))), PLACES[role]
@@ -54,7 +54,7 @@ def profile(
 
 
 def is_harmless(remark: str) -> bool:
-    """Whether a remark only informs: a constant column makes no measurement worse."""
+    """Return whether a remark only informs: a constant column does not affect any measurement."""
     return " with one value in all " in remark
 
 
@@ -113,8 +113,8 @@ def _absent(raw: Raw, rows: np.ndarray, place: str) -> list[str]:
 
 
 def single_class(raw: Raw, roles: Mapping[str, np.ndarray]) -> str:
-    """What is wrong with a role of one class, of which nothing can be learned and on which accuracy says nothing; ""
-    if there is none.
+    """Describe a role with one class, where nothing can be learned and accuracy is meaningless; "" if all roles have
+    several.
     """
     everything = np.arange(len(raw.y))
     what = "records" if raw.person is None else "people"
@@ -132,7 +132,7 @@ def single_class(raw: Raw, roles: Mapping[str, np.ndarray]) -> str:
 
 
 def _units(raw: Raw, rows: np.ndarray) -> np.ndarray:
-    """How many people have records of each class among ``rows``, or without persons how many records: (classes,)."""
+    """Count the people with records of each class among ``rows``, or the records if people are unknown: (classes,)."""
     person = rows if raw.person is None else raw.person[rows]
     classes = np.unique(np.stack([raw.y[rows], person]), axis=1)[0]
     return np.bincount(classes, minlength=len(raw.class_names))
@@ -185,7 +185,7 @@ def _columns_that_are_no_features(raw: Raw) -> list[str]:
 
 
 def _gives_away(values: np.ndarray, y: np.ndarray) -> bool:
-    """Whether all records with the same value have the same class, and chance does not explain it."""
+    """Return whether all records with the same value have the same class, more than chance explains."""
     for asked in (FEW_RECORDS, len(y)):  # a few suffice to refuse most columns
         different, places = np.unique(values[:asked], return_inverse=True)
         pairs = np.unique(places * (y.max() + 1) + y[:asked])
@@ -195,7 +195,7 @@ def _gives_away(values: np.ndarray, y: np.ndarray) -> bool:
 
 
 def _numbers_records(values: np.ndarray) -> bool:
-    """Whether nearly every record has a whole number of its own."""
+    """Return whether nearly every record has a unique whole number."""
     return all(
         len(part) >= FEW_RECORDS and (part % 1 == 0).all() and len(np.unique(part)) >= NUMBERED * len(part)
         for part in (values[:FEW_RECORDS], values)
@@ -203,7 +203,7 @@ def _numbers_records(values: np.ndarray) -> bool:
 
 
 def _typed(name: str) -> str:
-    """A column's name as a shell and --drop take it."""
+    """Return a column's name quoted for a shell and --drop."""
     return shlex.quote(f'"{name}"' if "," in name else name)
 
 
@@ -220,8 +220,9 @@ def repeated(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def copies_of(raw: Raw, roles: Mapping[str, np.ndarray]) -> Copies:
-    """The near-copies among the records whose membership is asked; none where one coin is tossed for all of a person's
-    records, and where records are known by models' outputs alone.
+    """Find the near-copies among the records whose membership is attacked.
+
+    There are none if people are included as a whole, or if the records are known only by outputs.
     """
     rows = np.concatenate([roles[role] for role in asked_roles(roles) if role in roles])
     if raw.person is not None or (raw.names and raw.x.ndim == 2 and raw.x.shape[1] == 1):
@@ -230,7 +231,7 @@ def copies_of(raw: Raw, roles: Mapping[str, np.ndarray]) -> Copies:
 
 
 def near_copies(found: Copies, trained_elsewhere: bool) -> list[str]:
-    """A sentence on records that are nearly copies of others, and what to do about them, if there are any."""
+    """Return a sentence on near-copies and the remedy, if the data have any."""
     if not found.records:
         return []
     way_out = (
@@ -246,7 +247,7 @@ def near_copies(found: Copies, trained_elsewhere: bool) -> list[str]:
 
 
 def several_per_person(raw: Raw, trained_elsewhere: bool) -> list[str]:
-    """Sentences on columns and names of files that seem to say whose record it is, and what to do about them.
+    """Return sentences on columns and file names that seem to identify people, and the remedy.
 
     Args:
         raw: the records.

@@ -50,14 +50,14 @@ class Projection(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What `project` fits, as numbers: shift and stretch, then a projection, then the record's own norm.
+    """Numbers fitted by `project`: shift and stretch, then a projection, then each record's own norm.
 
     Attributes:
         shift, stretch: float64, the shape of a record: (x − shift)/stretch; None if nothing is scaled.
-        projection: of the flattened record; None for none.
+        projection: of the flattened record; None: none.
         whiten: whether each component is divided by its standard deviation.
         row_norm: whether the record is then divided by its ℓ2 norm; one of zeros stays.
-        learned: what computes learned features, before all of this; None for none.
+        learned: what computes learned features, before all of this; None: none.
     """
 
     shift: np.ndarray | None = None
@@ -71,7 +71,7 @@ class Fitted(NamedTuple):
 def project(
     dataset: Dataset, settings: dict, seed: int, learned: Features | None = None
 ) -> tuple[Dataset, tuple[str, ...]]:
-    """The data set with its features scaled, projected and normalized as ``settings`` says (see ``SETTINGS``).
+    """Scale, project and normalize the features as ``settings`` says (see ``SETTINGS``).
 
     Args:
         dataset: images are flattened where a step needs rows.
@@ -93,7 +93,7 @@ def project(
 def fit_and_project(
     dataset: Dataset, settings: dict, seed: int, learned: Features | None = None
 ) -> tuple[Dataset, tuple[str, ...], Fitted]:
-    """What `project` returns, and what it fitted."""
+    """Return the result of `project` and the fitted numbers."""
     settings = _checked(dataset, settings)
     known = Fitted(whiten=settings["whiten"], row_norm=settings["row_norm"], learned=learned)
     roles = dataset.roles if settings["fit_on"] == "all" else settings["fit_on"]
@@ -135,10 +135,10 @@ def fit_and_project(
 
 
 def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
-    """Each feature shifted and stretched, so that over ``rows`` it has zero mean and unit variance or fills [0, 1].
+    """Shift and stretch each feature, so that over ``rows`` it has zero mean and unit variance or fills [0, 1].
 
-    A feature of zeros and ones is not standardized. That would stretch a rare one to many times the others' length,
-    and clipping would then remove more of every gradient.
+    A feature of zeros and ones is not standardized. That would stretch a rare one to many times the others' length, and
+    clipping would then remove more of every gradient.
 
     Args:
         x: (n, …).
@@ -152,14 +152,15 @@ def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
 
 
 def scaled(x: np.ndarray, shift: np.ndarray, stretch: np.ndarray) -> np.ndarray:
-    """(x − shift)/stretch in float64, rounded to float32."""
+    """Return (x − shift)/stretch in float64, rounded to float32."""
     return _by_chunks(x, x.shape[1:], lambda part: (part - shift) / stretch)
 
 
 def fit_private_scaling(
     x: np.ndarray, rows: np.ndarray, bounds: Sequence[float], noise: float, seed: int, signed: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each channel, privately (Tramèr & Boneh 2021, §2.3, but with given bounds).
+    """Estimate mean and standard deviation of each channel privately (Tramèr & Boneh 2021, §2.3, but with given
+    bounds).
 
     To each variance is added one deviation of the noise on its mean square, so that a channel that is lost in the noise
     is not stretched to the length of the others. In other units of x, with bounds that follow, the result is the same.
@@ -189,7 +190,7 @@ def fit_private_scaling(
 
 
 def channel_moments(x: np.ndarray, bounds: Sequence[float], signed: bool = False) -> np.ndarray:
-    """What each record adds to the sum that `fit_private_scaling` releases.
+    """Return each record's contribution to the sum that `fit_private_scaling` releases.
 
     One record more or less moves the sum by at most 1, and exchanging one by at most √2, as in ``SENSITIVITY``. For
     vectors of length up to r, ‖u − v‖² = ‖u‖² + ‖v‖² − 2u·v is at most 2r² if no entry is below 0, and 4r² otherwise.

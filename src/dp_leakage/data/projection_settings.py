@@ -1,4 +1,4 @@
-"""What the key ``projection`` of a data set may say. Imports nothing heavy, so that planning can read it."""
+"""Settings of the key ``projection`` of a data set. Imports nothing heavy, so that planning can read it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,7 +36,7 @@ NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def missing_keys(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(choice, key) for each key that a choice in ``settings`` needs and that is not given."""
+    """Return (choice, key) for each missing key that a choice in ``settings`` needs."""
     return [
         (f"{key} {settings[key]}", name)
         for key, needed in NEEDED.items()
@@ -46,16 +46,16 @@ def missing_keys(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def fitted_privately(settings: Mapping[str, Any]) -> bool:
-    """Whether some of the projection is fitted with noise, whose cost is composed with the training's."""
+    """Return whether part of the projection is fitted with noise, whose cost is composed with the training's."""
     return settings.get("method") == PRIVATE_PCA or settings.get("scale") == PRIVATE
 
 
 def signed(settings: Mapping[str, Any]) -> bool:
-    """Whether values below 0 are expected in what ``scale`` is given, as the settings say and no record does."""
+    """Return whether the inputs of ``scale`` may be negative according to the settings (never to the records)."""
     keys = ("mean_std", "groups", "learned_on")
     return any(settings.get(key) is not None for key in keys)
 
 
 def learns(settings: Mapping[str, Any]) -> bool:
-    """Whether a network learns the features, in a step of its own."""
+    """Return whether a network learns the features, in a separate step."""
     return settings.get("features") == LEARNED

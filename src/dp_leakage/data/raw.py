@@ -1,4 +1,4 @@
-"""What a source hands over, and the checks that all sources share."""
+"""Records as a source returns them, and checks shared by all sources."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -49,16 +49,16 @@ class Column(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the user calls its values, in the order of `values`; empty for numbers."""
+        """Return the user's names of the values, in the order of `values`; empty for numbers."""
         return ("False", "True") if self.truth else self.categories
 
     @property
     def width(self) -> int:
-        """How many columns of ``x`` it became."""
+        """Return the number of columns of ``x`` that encode this column."""
         return len(self.categories) if len(self.categories) > 2 else 1
 
     def values(self, part: np.ndarray) -> np.ndarray:
-        """The numbers, or the places of the categories, (n,), of the columns of ``x`` that it became, (n, `width`)."""
+        """Return the numbers or the category indices, (n,), from the encoding columns of ``x``, (n, `width`)."""
         if len(self.categories) == 2:
             return part[:, 0].astype(np.int64)
         return part.argmax(axis=1) if self.categories else part[:, 0]
@@ -82,8 +82,8 @@ class Raw(NamedTuple):
         persons: columns of the user's table that seem to say whose record it is, features or not, and how many
             different values each has (`persons.likely_persons`).
         divisor: what the numbers of the file were divided by: 255 for images of whole numbers.
-        person: int64 (n,), whose record each is, persons from 0; None if every record is a person of its own.
-        people: the persons' names, by these numbers; empty if there are none.
+        person: int64 (n,), the owner of each record, numbered from 0; None if every record has its own owner.
+        people: the names of the people, by these numbers; empty if there are none.
     """
 
     x: np.ndarray
@@ -111,7 +111,7 @@ def own_columns(raw: Raw) -> Iterator[tuple[Column, np.ndarray]]:
 
 
 def sensitive_columns(raw: Raw) -> tuple[tuple[Column, ...], np.ndarray]:
-    """The user's columns that are sensitive, c of them, and their values in the user's units.
+    """Return the c sensitive columns and their values in the user's units.
 
     Returns:
         The columns; float32 (n, c), numbers or the places of categories.
@@ -126,14 +126,13 @@ def sensitive_columns(raw: Raw) -> tuple[tuple[Column, ...], np.ndarray]:
 
 
 def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
-    """The data without gaps: each is filled with the median (numbers) or the most frequent category of the attacker's
-    records.
+    """Fill each missing value with the median (numbers) or the most frequent category of the attacker's records.
 
-    If no role is the attacker's, or none of those records has a value, the value comes from all records. That lies
+    If no role belongs to the attacker, or those records have no value, the value comes from all records. That lies
     outside the privacy budget, and the notes say so.
 
     Args:
-        raw: as its source has it.
+        raw: as its source returns it.
         roles: of the study (``roles.attackers_roles``).
     """
     if not raw.gaps:
@@ -154,7 +153,7 @@ def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
 
 
 def _usual(gap: Gap, values: np.ndarray) -> tuple[np.ndarray, float | str, str]:
-    """What fills a gap in its columns, what it is in the user's table, and words for it."""
+    """Return the filling value in its columns of ``x``, in the user's table, and in words."""
     if not gap.categories:
         median = np.float32(np.median(values))
         return np.array([median]), float(median), f"{median:g}, the median"
@@ -168,11 +167,11 @@ def _usual(gap: Gap, values: np.ndarray) -> tuple[np.ndarray, float | str, str]:
 
 
 def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Class numbers (int64) and class names from labels of any kind; numbers sort as numbers, texts as texts.
+    """Return class numbers (int64) and class names from labels of any type; numbers sort as numbers, texts as texts.
 
     Args:
         labels: (n,) integers, booleans, texts, or floats that are whole numbers.
-        where: file and column, for the complaint.
+        where: file and column, for the error message.
 
     Raises:
         UserError: a label is missing or fractional, or there are fewer than two classes.
@@ -222,7 +221,9 @@ MEMBER = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false
 
 
 def member_flags(values: np.ndarray, where: str) -> np.ndarray:
-    """Which records were trained on, bool (n,), from 1 and 0, true and false, yes and no. UserError otherwise."""
+    """Return bool (n,), True for training records, from 1 and 0, true and false, or yes and no. Raises UserError
+    otherwise.
+    """
     texts = [str(value).strip().lower() for value in np.asarray(values).tolist()]
     for line, text in enumerate(texts):
         if text not in MEMBER:

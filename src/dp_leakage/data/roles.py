@@ -1,4 +1,4 @@
-"""Names of roles, and what they are for. The workflow and the attacks both use them, so they are not in `dataset`."""
+"""Names of roles and their purpose. The workflow and the attacks both use them, so they are not in `dataset`."""
 
 from collections.abc import Collection
 
@@ -30,16 +30,17 @@ def asked_roles(roles: Collection[str]) -> tuple[str, ...]:
 
 
 def population_role(roles: Collection[str]) -> str:
-    """The role of records that no target trained on and that no attack asks about.
+    """Return the role of records that no target trained on and no attack queries.
 
-    That is ``reference_pool``. Design ``coins`` has none, so there it is the new records on which accuracy is
-    measured.
+    That is ``reference_pool``. Design ``coins`` has none, so there it is the new records on which accuracy is measured.
     """
     return OUTSIDERS if POOL in roles and REFERENCE_POOL not in roles else REFERENCE_POOL
 
 
 def traced_roles(roles: Collection[str]) -> tuple[str, ...]:
-    """The roles whose losses are kept at every evaluated epoch, if an attack reads them: asked ones and population."""
+    """Return the roles whose losses are recorded at every evaluated epoch, if an attack reads them: queried ones and
+    the population.
+    """
     return (*asked_roles(roles), population_role(roles))
 
 

@@ -40,7 +40,7 @@ class Filters(NamedTuple):
 
 
 def check_images(shape: tuple[int, ...]) -> None:
-    """Refuses records that have no scattering features.
+    """Refuse records that have no scattering features.
 
     Args:
         shape: of a record.
@@ -81,7 +81,7 @@ def scattering(x: np.ndarray) -> np.ndarray:
 
 
 def group_normalized(x: np.ndarray, groups: int, out: np.ndarray | None = None) -> np.ndarray:
-    """Each record's groups of channels with mean 0 and variance 1, computed from this record alone (Wu & He 2018).
+    """Normalize each record's groups of channels to mean 0 and variance 1, from this record alone (Wu & He 2018).
 
     Args:
         x: (n, channels, …).
@@ -130,7 +130,7 @@ def _average(spectrum: np.ndarray, average: np.ndarray, step: int) -> np.ndarray
 
 
 def _thinned(spectrum: np.ndarray, step: int) -> np.ndarray:
-    """The spectrum of every ``step``-th pixel: frequencies that these cannot tell apart are averaged."""
+    """Return the spectrum of every ``step``-th pixel: aliased frequencies are averaged."""
     if step == 1:
         return spectrum
     *outer, height, width = spectrum.shape
@@ -161,7 +161,7 @@ def _spectrum(filter_: np.ndarray) -> np.ndarray:
 
 
 def _morlet(height: int, width: int, scale: int, angle: float) -> np.ndarray:
-    """A wave under a Gaussian envelope, less as much of the envelope as makes its mean zero."""
+    """Return a wave under a Gaussian envelope, minus the multiple of the envelope that makes its mean zero."""
     shape = height, width, WIDTH * 2**scale, angle
     wave, envelope = _gabor(*shape, FREQUENCY / 2**scale, SLANT), _gabor(*shape, 0.0, SLANT)
     return wave - wave.sum() / envelope.sum() * envelope

@@ -1,4 +1,4 @@
-"""Splits of the records: disjoint roles, a coin for each record of a pool, and a search for repeated records."""
+"""Splits of the records: disjoint roles, random inclusion from a pool, and a search for duplicates."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ def split(
     given: Mapping[str, np.ndarray] | None = None,
     what: str = "records",
 ) -> dict[str, np.ndarray]:
-    """Rows for each role, drawn without replacement, no row in two roles.
+    """Draw rows for each role without replacement, so that roles are disjoint.
 
     Args:
         y: int64, (n,), the classes.
@@ -34,7 +34,7 @@ def split(
         seed: of the draw.
         stratified: give each role the class shares of the rows that are left for it, to the nearest record.
         given: role → the rows that it is drawn from (a publisher's test set, say); other roles draw from all.
-        what: is drawn, for complaints.
+        what: is drawn, for error messages.
 
     Returns:
         role → int64 rows in random order, so that the first k of them are a random k.
@@ -67,18 +67,18 @@ def split(
 
 
 def split_persons(person: np.ndarray, roles: Mapping[str, int], *, seed: int) -> dict[str, np.ndarray]:
-    """Rows for each role, with all records of a person in one role.
+    """Draw rows for each role, with all records of a person in one role.
 
     Args:
-        person: int64 (n,), whose record each is, persons from 0.
-        roles: role → number of persons, in the order in which they are drawn.
+        person: int64 (n,), the owner of each record, numbered from 0.
+        roles: role → number of people, in the order in which they are drawn.
         seed: of the draw.
 
     Returns:
         role → int64 rows, person by person in random order.
 
     Raises:
-        UserError: a size below 1, or more persons wanted than there are.
+        UserError: a size below 1, or more people wanted than there are.
     """
     everybody = np.zeros(int(person.max()) + 1, np.int64)
     drawn = split(everybody, roles, seed=seed, stratified=False, what="persons")
@@ -89,7 +89,8 @@ def split_persons(person: np.ndarray, roles: Mapping[str, int], *, seed: int) ->
 
 
 def heads(n: int, repeats: int, seed: int) -> np.ndarray:
-    """Which of a pool's records train in each repeat, bool (repeats, n): a fair coin for each record and repeat.
+    """Draw random inclusion, bool (repeats, n): a fair coin decides for each record and repeat whether the model trains
+    on it.
 
     Every repeat has its own random stream, so that more repeats do not change the coins of earlier ones.
     """
@@ -97,7 +98,7 @@ def heads(n: int, repeats: int, seed: int) -> np.ndarray:
 
 
 def dealt(n: int, size: int, models: int, seed: int) -> np.ndarray:
-    """The records, ``size`` of n, that each of several models trains on: int64 (models, size), ascending.
+    """Deal ``size`` of n records to each of several models: int64 (models, size), ascending.
 
     Each record is in about equally many models. The training sets are disjoint blocks of one shuffle, as many as fit,
     followed by blocks of the next shuffle. (If they hold more than half of the records, the records that they leave out
@@ -116,7 +117,7 @@ def dealt(n: int, size: int, models: int, seed: int) -> np.ndarray:
 
 
 def automatic_roles(n: int, names: Sequence[str]) -> dict[str, int]:
-    """Sizes of the roles ``names`` where the user gives none: fixed shares of ``n`` records."""
+    """Return default sizes of the roles ``names``: fixed shares of ``n`` records."""
     total = sum(AUTOMATIC_SHARES[name] for name in names)
     return {name: n * AUTOMATIC_SHARES[name] // total for name in names}
 
@@ -136,7 +137,7 @@ def balanced(y: np.ndarray, min_per_class: int = 1, per_class: int | None = None
 
 
 def shares(counts: np.ndarray, size: int) -> np.ndarray:
-    """``size`` dealt out in proportion to ``counts``, int64 (n,), in whole numbers; ties go to the first."""
+    """Divide ``size`` in proportion to ``counts`` into whole numbers, int64 (n,); ties go to the first."""
     exact = counts * size / counts.sum()
     wanted = np.floor(exact).astype(np.int64)
     wanted[np.argsort(wanted - exact, kind="stable")[: size - wanted.sum()]] += 1
@@ -144,10 +145,10 @@ def shares(counts: np.ndarray, size: int) -> np.ndarray:
 
 
 def duplicates(x: np.ndarray, roles: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
-    """For each pair of roles, how many records of the first have the same features as a record of the second.
+    """Count for each pair of roles the records of the first with the same features as a record of the second.
 
-    A pair (role, role) counts the records that repeat an earlier one of the same role. Pairs with a count of 0 are
-    left out.
+    A pair (role, role) counts the records that repeat an earlier one of the same role. Pairs with a count of 0 are left
+    out.
     """
     keys = {role: [_row_hash(x[row]) for row in rows] for role, rows in roles.items()}
     distinct = {role: set(hashes) for role, hashes in keys.items()}
@@ -161,7 +162,7 @@ def _row_hash(record: np.ndarray) -> bytes:
 
 
 def _stratum(candidates: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
-    """The first ``candidates`` of each class, in their order, as many as its share of ``size``."""
+    """Return the first ``candidates`` of each class, in order, up to the class's share of ``size``."""
     counts = np.bincount(y[candidates])
     wanted = shares(counts, size)  # at most what a class has, since only fractions round up
     by_class = np.argsort(y[candidates], kind="stable")

@@ -8,7 +8,7 @@ Partition = Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]
 
 
 def by_kmeans(x: np.ndarray, y: np.ndarray, k_sub: int, seed: int) -> np.ndarray:
-    """Clusters of each class's features, as in zhang2020.
+    """Cluster each class's features by k-means, as in zhang2020.
 
     The clusters depend on the records. The ε of (sub)class-level privacy takes them as given, so what they reveal is
     outside the budget.

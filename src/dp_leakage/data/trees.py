@@ -52,7 +52,7 @@ class Tree(NamedTuple):
 
 @contextmanager
 def open_tree(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> Iterator[Tree]:
-    """The files of a folder, a zip or a tar (compressed or not) for which ``wanted(name)`` holds.
+    """Open the files of a folder, a zip or a tar (compressed or not) for which ``wanted(name)`` holds.
 
     An archive is refused if any name leads out of its root, and a tar if it has devices or links to the outside.
     (Python's own ``data`` filter came with 3.11.4, and Debian 12 has 3.11.2.) A tar's wanted files are held in memory,
@@ -84,7 +84,7 @@ def open_tree(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> 
 
 
 def is_folder(path: Path) -> bool:
-    """Whether one of the user's paths is a folder rather than a file.
+    """Return whether one of the user's paths is a folder rather than a file.
 
     Raises:
         UserError: it is neither: nothing, or a device, a socket or a pipe, which may have no end.
@@ -101,7 +101,7 @@ def is_folder(path: Path) -> bool:
 
 
 def _names(path: Path, names: Iterable[str], wanted: Callable[[str], bool]) -> tuple[str, ...]:
-    """The wanted names, sorted. Raises UserError if there are too many, or one is not valid UTF-8."""
+    """Return the wanted names, sorted. Raises UserError if there are too many, or one is not valid UTF-8."""
     found = sorted(islice(filter(wanted, names), MAX_COUNT + 1))
     if len(found) > MAX_COUNT:
         raise UserError(f"{path}: has more than {MAX_COUNT:,} files; name the folder of the data alone")
@@ -134,7 +134,8 @@ def sha256_of_parts(parts: Iterator[tuple[str, bytes]]) -> str:
 
 
 def content_of(path: Path) -> str:
-    """SHA-256 of a user's own data: the bytes of a file, or the names and bytes in a folder except for hidden files.
+    """Return the SHA-256 of the user's data: the bytes of a file, or the names and bytes in a folder without hidden
+    files.
 
     Times do not count, so a copy or a touched file is the same data. 100 MB take about a tenth of a second, and 10,000
     images about a second if the system has them cached.
@@ -152,7 +153,7 @@ def content_of(path: Path) -> str:
 
 
 def content_of_source(source: Mapping[str, object], content: Callable[[str], str]) -> str | None:
-    """SHA-256 of the user's own files that a source names: its data and its list of members. None for other sources.
+    """Return the SHA-256 of the user's own files in a source: its data and its list of members. None for other sources.
 
     Args:
         source: of a data set.

@@ -1,7 +1,7 @@
-"""Engines that keep the models' answers instead of the models: for existing models and other libraries' estimators.
+"""Engines that store outputs instead of models: for external models and other libraries' estimators.
 
-Each module has ``answers(settings, data, subsets, seeds)`` → `Answers`, what K models say about all records. Step
-``train`` writes it in place of the parameters that other engines write. Importing this costs nothing.
+Each module has ``answers(settings, data, subsets, seeds)`` → `Answers`, the outputs of K models on all records. Step
+``train`` writes them in place of the parameters that other engines write. Importing this package is fast.
 """
 
 from collections.abc import Mapping

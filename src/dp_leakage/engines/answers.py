@@ -1,4 +1,4 @@
-"""What models of any origin say about all records of a data set, and the resulting signals. Uses only NumPy."""
+"""Outputs of models of any origin on all records of a data set, and the resulting signals. Uses only NumPy."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from dp_leakage.data.roles import asked_roles
 
 
 class Answers(NamedTuple):
-    """What K models say about the N records of a data set.
+    """Outputs of K models on the N records of a data set.
 
     Attributes:
         trained_on: bool (K, N), which model was trained on which record.
@@ -61,7 +61,9 @@ class Answers(NamedTuple):
         return (self.log_probability >= own).sum(axis=2).astype(np.int32)
 
     def correct(self, y: np.ndarray) -> np.ndarray:
-        """Whether the class has the largest probability, bool (K, N); if only its margin is known, more than ½."""
+        """Return whether the class has the largest probability, bool (K, N); with only margins, whether it exceeds
+        ½.
+        """
         if self.log_probability is None:
             return self.margin[0] > 0
         return self.log_probability.argmax(axis=2) == y
@@ -73,7 +75,7 @@ def trained_on(data: Dataset, subsets: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def signals_of(answers: Answers, data: Dataset, record: np.ndarray, role: np.ndarray, queries: int) -> Signals:
-    """The signals of some records (`asked_records`). UserError if fewer queries were asked."""
+    """Return the signals of some records (`asked_records`). Raises UserError if there are too few queries."""
     if queries > len(answers.margin):
         raise UserError(f"key 'queries' is {queries}, but there are {len(answers.margin)} answers for each record")
     y = data.y[record]

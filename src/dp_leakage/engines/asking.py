@@ -1,4 +1,6 @@
-"""Asks an engine's models in a process of their own: a model's file can hang or swell, a user's class do anything."""
+"""Query an engine's models in a separate process: a model file can hang or exhaust memory, a user's class do
+anything.
+"""
 
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +22,7 @@ MEMORY = 8 * GIB  # of an ONNX model's run
 def asked(
     engine: str, settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int], trial: bool = False
 ) -> Answers:
-    """What an engine's ``answers`` returns.
+    """Return the result of an engine's ``answers``.
 
     Args:
         engine: one of `ENGINES`.
@@ -38,10 +40,10 @@ def asked(
 
 
 def limits_of(engine: str, name: str, records: int, trial: bool) -> Limits:
-    """What a model may use. Training, and a class of the user's own, may take as long as they like.
+    """Return the limits of a model's process. Training and classes of the user have no time limit.
 
-    An ONNX model comes from anywhere, so it has 5 s for a dozen records when it is tried out. As slow a model passes
-    the step as well, which gives a minute, and two seconds for each record.
+    An ONNX model may come from anywhere, so a trial with a dozen records is limited to 5 s. The step itself is limited
+    to a minute plus two seconds per record, which a model of that speed meets.
     """
     if engine != "onnx":
         return Limits(seconds=OWN_TRIAL) if trial else Limits()

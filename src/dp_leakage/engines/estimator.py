@@ -1,6 +1,6 @@
 """Engine ``estimator``: classifiers of scikit-learn, LightGBM and similar libraries, trained here by import path.
 
-A trained classifier is kept as its answers about all records, never as a pickle.
+A trained classifier is stored as its outputs on all records, never as a pickle.
 """
 
 import importlib
@@ -28,7 +28,7 @@ BOUNDS: Schema = {"type": "array", "items": {"type": "number"}, "minItems": 2, "
 
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
-    """Trains one estimator for each subset, and asks it about all records.
+    """Train one estimator for each subset, and query it about all records.
 
     Args:
         settings: of step ``train``; the architecture is ``name``, ``module:Class``, and the class's arguments. In a
@@ -66,7 +66,7 @@ def _with_bounds(architecture: Json, features: int) -> Json:
 
 
 def made(architecture: Json, seed: int) -> Any:
-    """The estimator of an import path with its arguments; seeded and on one thread if it has parameters for that.
+    """Create the estimator of an import path; seeded and on one thread if it has parameters for that.
 
     Raises:
         UserError: it cannot be imported, or does not take the arguments.
@@ -102,12 +102,12 @@ def made(architecture: Json, seed: int) -> Any:
 
 
 def is_estimator(name: str) -> bool:
-    """Whether an import path names a class that is trained by ``fit``. UserError if nothing is found there."""
+    """Return whether an import path names a class with ``fit``. Raises UserError if the path does not exist."""
     return hasattr(_found(name), "fit")
 
 
 def _place(name: str) -> tuple[str, Path | None]:
-    """Whose code it is, for a complaint, and its file if it is one of the user's."""
+    """Return the code's name for an error message, and its file if it is one of the user's."""
     return f"estimator {name!r}", module_file(name.partition(":")[0])
 
 
@@ -131,7 +131,9 @@ def _found(name: str) -> Any:
 
 
 def _classes(module: ModuleType) -> list[str]:
-    """The names of a module's public classes that give probabilities or are networks; of all public ones if none is."""
+    """Return the names of a module's public classes that return probabilities or are networks; else of all public
+    ones.
+    """
     named = {name: one for name, one in vars(module).items() if not name.startswith("_")}
     apt = [name for name, one in named.items() if hasattr(one, "predict_proba") or hasattr(one, "forward")]
     return apt or list(named)
@@ -179,7 +181,7 @@ def _checked_classes(classes: np.ndarray, where: str, n_classes: int) -> np.ndar
 
 
 def _one_line(error: object) -> str:
-    """The text of an error or warning, which may be unable to say even that."""
+    """Return the text of an error or warning, or its type if it has none."""
     try:
         return brief(error) or type(error).__name__
     except Exception:

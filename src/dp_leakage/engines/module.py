@@ -1,6 +1,6 @@
-"""Engine ``module``: the user's trained `torch.nn.Module` by import path, with its weights from a file without code.
+"""Engine ``module``: the user's trained `torch.nn.Module` by import path, with weights from a file without code.
 
-If its answers are drawn at random, as with dropout left on, who attacks it asks often and averages: ``draws``.
+If its outputs are random, e.g. with dropout left on, an attacker queries it repeatedly and averages: ``draws``.
 """
 
 import warnings
@@ -23,20 +23,20 @@ AT_RANDOM = "a model without random numbers, or with draws, of how many answers 
 
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
-    """What the module says about the records as they are. It was trained on the only subset.
+    """Return the module's outputs on the unchanged records. It was trained on the only subset.
 
-    With ``draws`` it is the mean of so many answers' probabilities, drawn by the first seed.
+    With ``draws`` they are the mean probabilities of that many queries, drawn by the first seed.
 
     Args:
         settings: of step ``train``; the architecture is ``name``, ``module:Class``, ``weights``, a ``.safetensors`` or
             a state dict that PyTorch loads with ``weights_only``, ``draws``, and the class's own arguments.
         data: the records.
         subsets: the records that it was trained on.
-        seeds: the first one draws the answers.
+        seeds: the first one draws the outputs.
 
     Raises:
-        UserError: there is no such module, the weights or the records do not fit it, or one answer differs from the
-            next and ``draws`` is 1.
+        UserError: the module does not exist, the weights or the records do not fit it, or outputs vary and ``draws`` is
+            1.
     """
     architecture = settings["architecture"]
     arguments = {key: value for key, value in architecture.items() if key not in OWN}

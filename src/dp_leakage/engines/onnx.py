@@ -28,7 +28,7 @@ TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(floa
 
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
-    """What the model in the file ``name`` says about the records as they are. It was trained on the only subset.
+    """Return the outputs of the model in file ``name`` on the unchanged records. It was trained on the only subset.
 
     Outputs in 0 to 1 that sum to 1 count as probabilities, others as logits.
 
@@ -106,7 +106,9 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
 
 
 def _divisor(notes: Mapping[str, str], path: Path) -> np.float32:
-    """By what a model divides the numbers that it is given: 1 unless it says so. UserError if it says it wrongly."""
+    """Return the number by which a model divides its input: 1 by default. Raises UserError for an invalid
+    declaration.
+    """
     said = notes.get(DIVISOR, "1")
     try:
         if 0 < float(said) <= MOST_PIXEL:
@@ -119,7 +121,7 @@ def _divisor(notes: Mapping[str, str], path: Path) -> np.float32:
 
 
 def _batch(shape: list[int | str | None], x: np.ndarray, path: Path) -> tuple[int, bool]:
-    """How many records a model takes at once, and whether it takes exactly that many. UserError if it takes others."""
+    """Return a model's batch size, and whether it is fixed. Raises UserError for another input shape."""
     if not shape:
         raise UserError(f"{path} takes a single number; valid is an input (records, …)")
     batch, *one = shape
@@ -139,11 +141,11 @@ def _batch(shape: list[int | str | None], x: np.ndarray, path: Path) -> tuple[in
 def check_same(
     first: np.ndarray, second: np.ndarray, where: str, valid: str = "a model without random numbers"
 ) -> None:
-    """Refuses a model that answers differently each time: what it tells would depend on how often it was asked.
+    """Refuse a model with varying outputs: results would depend on the number of queries.
 
     Args:
         first, second: its outputs for the same records, of any shape.
-        where, valid: the model, and what would be valid, for the complaint.
+        where, valid: the model and the valid form, for the error message.
 
     Raises:
         UserError: they differ by more than rounding.
@@ -191,6 +193,6 @@ def _class_output(given: list[Any], path: Path) -> np.ndarray:
 
 
 def _first_line(error: Exception) -> str:
-    """What the library says, without its numbers and names for kinds of failures."""
+    """Return the library's message without its numbers and names of error types."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return BEFORE.sub("", line)[:160]

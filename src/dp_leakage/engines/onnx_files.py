@@ -1,4 +1,4 @@
-"""The files of an ONNX model: itself, and those beside it that hold its weights. Reads the format without its library.
+"""Files of an ONNX model: the model and any external weight files. Reads the format without its library.
 
 A model is a message of protocol buffers (github.com/onnx/onnx, onnx.proto). A tensor anywhere in it may lie in another
 file, which its ``external_data`` names.
@@ -33,7 +33,7 @@ Part = tuple[int, int]  # where a message begins and ends
 
 
 def content_of_model(path: Path) -> str:
-    """SHA-256 of a model with all of its files, so that an edit of any of them is noticed.
+    """Return the SHA-256 of a model with all of its files, so that an edit of any of them is noticed.
 
     Raises:
         UserError: as `data_files`.
@@ -69,7 +69,9 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def _locations(content: Any) -> Iterator[str]:
-    """The names of the files in which tensors of a model lie. Raises ValueError or IndexError for another format."""
+    """Yield the names of the files that store a model's tensors. Raises ValueError or IndexError for another
+    format.
+    """
     todo = [("model", (0, len(content)), 0)]
     while todo:
         kind, part, depth = todo.pop()
@@ -97,7 +99,7 @@ def _location(content: Any, part: Part) -> list[str]:
 
 
 def _fields(content: Any, start: int, end: int) -> Iterator[tuple[int, int | Part]]:
-    """The fields of a message: number, and the value of a whole number or the place of anything longer."""
+    """Yield the fields of a message: number, and the value of a whole number or the range of a longer field."""
     number = partial(_whole, content)
     while start < end:
         key, start = number(start)

@@ -1,4 +1,4 @@
-"""What trees and linear models in ONNX files consist of, as converters write scikit-learn's and LightGBM's models."""
+"""Structure of trees and linear models in ONNX files, as converters write scikit-learn's and LightGBM's models."""
 
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ COMPARED = {
 
 
 def is_read(path: Path) -> bool:
-    """Whether a file that onnxruntime can run is one ensemble of trees, or one linear model."""
+    """Return whether a file that onnxruntime can run is one tree ensemble, or one linear model."""
     return _model_and_part(path) is not None
 
 
 def structure_of(path: Path, x: np.ndarray) -> tuple[int | None, np.ndarray | None]:
-    """How many numbers the model took from its records, and the leaves of its trees that records fall into.
+    """Return the model's number of fitted parameters, and the tree leaf of each record.
 
     Args:
         path: of a model that onnxruntime can run.
@@ -45,7 +45,7 @@ def structure_of(path: Path, x: np.ndarray) -> tuple[int | None, np.ndarray | No
 
 
 def _model_and_part(path: Path) -> tuple[Any, Any, dict[str, Any]] | None:
-    """The model, its only operator of trees or of a linear model, and that one's attributes; None for other models."""
+    """Return the model, its only tree or linear operator, and that operator's attributes; None for other models."""
     import onnx
 
     model = onnx.load(path)
@@ -74,7 +74,7 @@ def _given(model: Any, node: Any, x: np.ndarray) -> np.ndarray:
 
 
 def _leaves(own: dict[str, Any], x: np.ndarray) -> np.ndarray:
-    """The leaf of each tree that each record falls into, int64 (n, T), by its place among all nodes."""
+    """Return the leaf of each tree for each record, int64 (n, T), by its index among all nodes."""
     named = list(zip(own["nodes_treeids"], own["nodes_nodeids"], strict=True))
     place = {name: row for row, name in enumerate(named)}
     mode, feature, value = (np.array(own[f"nodes_{part}"]) for part in ("modes", "featureids", "values"))
@@ -112,7 +112,7 @@ def _of_trees(node: Any, own: dict[str, Any]) -> int:
 
 
 def _of_linear(own: dict[str, Any]) -> int:
-    """Of two classes converters write both, each with the other's numbers negated."""
+    """Count a linear model's parameters; for two classes converters write both, one with negated numbers."""
     coefficients, intercepts = (np.array(own.get(name, [])) for name in ("coefficients", "intercepts"))
     first, second = np.array_split(coefficients, 2)
     twice = len(intercepts) == 2 and len(first) == len(second) and np.array_equal(first, -second)

@@ -1,4 +1,4 @@
-"""Engine ``outputs``: what the user's own models said, from a file; see ``data.outputs``."""
+"""Engine ``outputs``: stored outputs of the user's own models, from a file; see ``data.outputs``."""
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from dp_leakage.engines.answers import Answers
 
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
-    """The outputs in the file for the records of the data set, which come from this file or from the file ``of``.
+    """Return the outputs in the file for the records of the data set, which come from this file or from the file
+    ``of``.
 
     Args:
         settings: of step ``train``; the architecture's ``name`` is the file.

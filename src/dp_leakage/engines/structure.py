@@ -1,8 +1,8 @@
-"""What the structure of a model gives away without any attack: small cells, certain classes, too many parameters.
+"""Disclosure by the structure of a model, without any attack: small cells, cells of one class, too many parameters.
 
 Statistical offices check tables and regressions in this way before they release them; the checks apply to models of
 tables as well (Smith, Preen, Albashir, Rahat et al. 2025, "Safe machine learning model release from trusted research
-environments: the SACRO-ML package", arXiv 2502.09396). They are exact: what they count is counted, not estimated.
+environments: the SACRO-ML package", arXiv 2502.09396). The results are exact counts, not estimates.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ SMALL = 10  # training records below which a cell is small, as in the tables of 
 
 
 class Anonymity(NamedTuple):
-    """How well the records of a set of cells are hidden among each other.
+    """k-anonymity of records in a set of cells.
 
     Attributes:
         smallest: records in the smallest cell (k of k-anonymity).
@@ -28,7 +28,7 @@ class Anonymity(NamedTuple):
 
 
 def anonymity(cells: np.ndarray, y: np.ndarray) -> Anonymity:
-    """Of n ≥ 1 training records, their cells int64 (n,) and classes int64 (n,)."""
+    """Compute the k-anonymity of n ≥ 1 training records from their cells int64 (n,) and classes int64 (n,)."""
     cell, size = np.unique(cells, return_inverse=True, return_counts=True)[1:]
     cell = cell.reshape(-1)
     classes = np.bincount(np.unique(np.stack([cell, y], axis=1), axis=0)[:, 0])
@@ -36,21 +36,21 @@ def anonymity(cells: np.ndarray, y: np.ndarray) -> Anonymity:
 
 
 def of_trees(leaves: np.ndarray, y: np.ndarray) -> Anonymity:
-    """Of the leaves of T trees that n training records fall into, (n, T).
+    """Compute the k-anonymity of n training records in the leaves of T trees, (n, T).
 
-    The smallest leaf of all trees, and the shares of the records in the tree where these are largest.
+    The result has the smallest leaf of all trees, and the largest shares of all trees.
     """
     each = np.array([anonymity(tree, y) for tree in leaves.T])
     return Anonymity(float(each[:, 0].min()), float(each[:, 1].max()), float(each[:, 2].max()))
 
 
 def alike(log_probability: np.ndarray) -> np.ndarray:
-    """The cell of each of n records, int64 (n,), of which a model says the same, (n, C), to the last digit."""
+    """Group n records with equal outputs, (n, C), to the last digit: int64 (n,)."""
     return np.unique(log_probability, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def parameters_of(estimator: Any) -> int | None:
-    """How many numbers a trained model took from its records; None if it is neither made of trees nor linear.
+    """Count a trained model's fitted numbers; None if it is neither made of trees nor linear.
 
     A tree has two for each split, feature and threshold, and for each leaf its value: one class fewer than there are,
     or one number where trees add up. A linear model has its coefficients and intercepts.
@@ -68,7 +68,7 @@ def parameters_of(estimator: Any) -> int | None:
 
 
 def leaves_of(estimator: Any, x: np.ndarray) -> np.ndarray | None:
-    """The leaf of each tree that each record, (n, d), falls into: int64 (n, T); None if it is not made of trees."""
+    """Return the leaf of each tree for each record, (n, d): int64 (n, T); None if the model is not made of trees."""
     for step in getattr(estimator, "steps", [])[:-1]:
         x = step[1].transform(x)
     estimator = _last(estimator)
@@ -97,13 +97,15 @@ def _of_tree(tree: Any) -> int:
 
 
 def of_tree_counts(nodes: int, leaves: int, told: int) -> int:
-    """The numbers of trees with so many nodes, leaves among them, which tell so many numbers, such as of each class."""
+    """Count the fitted numbers of trees with this many nodes, leaves, and numbers told per leaf (e.g. one per
+    class).
+    """
     return int(2 * (nodes - leaves) + leaves * max(told - 1, 1))
 
 
 def known(of: list[tuple[int | None, np.ndarray | None, np.ndarray]]) -> dict[str, np.ndarray]:
-    """What `answers.Answers` say of the structures of all models, from the parameters of each, the leaves of its
-    training records, and these records' classes.
+    """Return the structure fields of `answers.Answers` for all models, from parameters, leaves of training records,
+    and classes.
     """
     found = {}
     if of and all(parameters is not None for parameters, _, _ in of):

@@ -1,4 +1,4 @@
-"""The kinds of figures, by name. Importing this reads what each file declares; a kind's module is imported to draw.
+"""Kinds of figures, by name. Importing this package reads only declarations; a kind's module is imported to draw.
 
 A figure of a study is a kind with settings. A kind is one file, with a literal ``FIGURE`` at its top (see
 `common.declarations`), whose keys are the fields of `FigureKind`, and one public function. It lies in this folder
@@ -44,7 +44,7 @@ Needs = Literal["metrics", "training", "scores", "images", "timing"]
 
 @dataclass(frozen=True)
 class FigureKind:
-    """What a study and the report need to know of a kind without importing it.
+    """Properties of a kind that a study and the report need without importing it.
 
     Attributes:
         module: import path of the module that has ``draw``.
@@ -175,7 +175,7 @@ for _module, _given in declarations(__name__, Path(__file__).parent, WORD):
 
 
 def enter(folder: Path) -> None:
-    """Enters the kinds that lie with a study, in its folder: they are read as ours are, and imported where they draw.
+    """Register the kinds in a study's folder: they are read like built-in ones, and imported when they draw.
 
     Raises:
         UserError: one is no kind of figure, or has a name that is taken.
@@ -196,7 +196,7 @@ def enter(folder: Path) -> None:
 
 
 def resolve(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A kind's settings with its defaults filled in.
+    """Return a kind's settings with its defaults filled in.
 
     Raises:
         UserError: no such kind, or a setting that the kind does not have.
@@ -213,7 +213,7 @@ def resolve(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 def draw(
     kind: str, metrics: "DataFrame", settings: Mapping[str, Any], published: "DataFrame | None" = None
 ) -> "tuple[Figure | Tables, DataFrame]":
-    """Draws one figure: (picture or tables, exactly the numbers in it). UserError as from `resolve` and the kind."""
+    """Draw one figure: (picture or tables, exactly the numbers in it). UserError as from `resolve` and the kind."""
     resolved = resolve(kind, settings)
     return drawn_by(FIGURES[kind].module, metrics, resolved, published, FIGURES[kind].table)
 
@@ -221,7 +221,7 @@ def draw(
 def drawn_by(
     module: str, metrics: "DataFrame", settings: Mapping[str, Any], published: "DataFrame | None", table: bool = False
 ) -> "tuple[Figure | Tables, DataFrame]":
-    """What a module's ``draw`` returns. Raises UserError where a plugin raises, or returns something else."""
+    """Return the result of a module's ``draw``. Raises UserError if a plugin fails or returns another type."""
     from pandas import DataFrame
 
     expected: type[Any]

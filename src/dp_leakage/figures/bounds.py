@@ -1,4 +1,4 @@
-"""The curves behind a leakage figure: the most that any attack can reach at a budget, as it is and as printed."""
+"""Limits in a leakage figure: the maximum for any attack at a budget, as proven and as printed."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ def bounds_at(epsilon: np.ndarray, delta: float) -> dict[str, np.ndarray]:
 
 
 def bound_columns(rows: pd.DataFrame, x: str) -> pd.DataFrame:
-    """Adds the bounds at each private row's budget in column ``x``; NaN for the others."""
+    """Add the limits at each private row's budget in column ``x``; NaN for the others."""
     private = is_private(rows) & np.isfinite(rows[x])
     at = {column: np.full(len(rows), np.nan) for column in BOUNDS}
     for delta in rows.loc[private, "delta"].unique():
@@ -47,7 +47,7 @@ def bound_columns(rows: pd.DataFrame, x: str) -> pd.DataFrame:
 
 
 def bound_lines(ax: "Axes", rows: pd.DataFrame, relations: set[str]) -> "list[Any]":
-    """Draws the bounds into a panel whose axes are set, for the largest δ in it.
+    """Draw the limits into a panel with final axes, for its largest δ.
 
     They are drawn in steps to the next ε: the bounds rise, and a chord of a concave curve would lie below it.
 
@@ -75,7 +75,7 @@ def bound_lines(ax: "Axes", rows: pd.DataFrame, relations: set[str]) -> "list[An
 
 
 def bound_notes(rows: pd.DataFrame, relations: set[str]) -> list[str]:
-    """That gray lines are limits, then what each is and for which neighbors it holds."""
+    """Describe the gray limit lines, and the neighbors of each."""
     deltas = sorted(set(rows["delta"].dropna()))
     if not deltas:
         return []

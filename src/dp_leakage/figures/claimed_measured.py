@@ -1,4 +1,4 @@
-"""Claimed, spent and measured ε of every cell, side by side."""
+"""Target, accounted and lower-bound ε of every cell, side by side."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,7 @@ def draw(
 
 
 def _fine(frame: pd.DataFrame, best: pd.DataFrame) -> str:
-    """That no bound exceeds what was spent, of as many as can be compared with that."""
+    """State that no lower bound exceeds the accounted ε, among those that can be compared."""
     known = compared(frame)
     known = set(known.loc[known["allowed"].notna(), CELL].itertuples(index=False, name=None))
     unknown = sum(key not in known for key in best[CELL].itertuples(index=False, name=None))

@@ -1,4 +1,4 @@
-"""Any metrics of any cells as a table, each beside what the paper prints of it."""
+"""Table of any metrics of any cells, each next to the paper's printed value."""
 
 from typing import Any
 
@@ -87,19 +87,19 @@ def _prior(shown: pd.DataFrame) -> list[str]:
 
 
 def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Of each cell's rows of ``metric`` the one with the largest value; its attack is called ``best_of_two``."""
+    """Return each cell's row of ``metric`` with the largest value; its attack is called ``best_of_two``."""
     found = rows[rows["metric"] == metric].sort_values("value", ascending=False, kind="stable")
     return found.drop_duplicates(CELL).assign(attack="best_of_two")
 
 
 def column_rows(frame: pd.DataFrame, asked: str) -> pd.DataFrame:
-    """The rows of a column that is asked for as ``METRIC[/ATTACK[/key=value;…]]``. Raises as `metric_rows` does."""
+    """Return the rows of a column ``METRIC[/ATTACK[/key=value;…]]``. Raises as `metric_rows` does."""
     metric, attack, conditions = _asked(asked)
     return metric_rows(frame, metric, attack=attack, **conditions)
 
 
 def column_head(asked: str) -> str:
-    """The head of such a column: what is asked for, as people write it."""
+    """Return the readable header of such a column."""
     metric, attack, conditions = _asked(asked)
     words = f"{conditions.pop('statistic', '')} {HEADS.get(metric, name(metric))}".strip()
     return ", ".join([words, *([name(attack)] if attack else []), *(f"{key} {of}" for key, of in conditions.items())])
@@ -111,12 +111,12 @@ def _asked(text: str) -> tuple[str, str | None, dict[str, str]]:
 
 
 def _own(frame: pd.DataFrame) -> list[str]:
-    """The learning rate, where it tells cells apart."""
+    """Return ``learning_rate`` if it differs between cells."""
     return ["learning_rate"] if "learning_rate" in frame and frame["learning_rate"].nunique() > 1 else []
 
 
 def _table(heading: str, part: pd.DataFrame, columns: list[str]) -> Table:
-    """Rows by ε, or by σ for cells given by their noise; then by learning rate where that tells cells apart."""
+    """Return the table with rows by ε, or by σ for cells given by their noise; then by learning rate if it differs."""
     rated = ["learning rate"] if "learning_rate" in part else []
     heads, texts = beside_prints(part, dict(zip(columns, columns, strict=True)))
 

@@ -1,4 +1,6 @@
-"""Series over ε (claimed or spent) or over the noise, one panel each: lines, bands, hollow prints, a place for ∞."""
+"""Series over ε (target or accounted) or over the noise, in panels: lines, bands, hollow printed values, a position
+for ∞.
+"""
 
 from collections.abc import Callable, Sequence
 from textwrap import fill
@@ -36,7 +38,7 @@ def draw_series(
     notes: Sequence[str] = (),
     title: str | None = None,
 ) -> "Figure":
-    """One panel per combination of ``by``, one line per series.
+    """Draw one panel per combination of ``by``, one line per series.
 
     Args:
         rows: as `frames.drawn_numbers` gives them; ``x`` is a column. Where x is infinite, or the row is not private,
@@ -83,7 +85,7 @@ def draw_series(
 def draw_guessing(
     grid: "Sequence[tuple[Axes, pd.DataFrame]]", which: Literal["x", "y"] = "y"
 ) -> "tuple[list[Artist], list[str]]":
-    """Draw in finished panels what naming the most frequent class reaches, the least that a model must be better than.
+    """Draw in finished panels the result of predicting the most frequent class, which a useful model must exceed.
 
     Args:
         grid: (panel, rows) with a column ``guessing`` (`frames.metric_rows`); nothing is drawn without it.
@@ -109,16 +111,18 @@ def draw_guessing(
 
 
 def _above_note(rows: pd.DataFrame, y_max: float | None) -> list[str]:
-    """Says how far the series go that leave the axis."""
+    """Return a note on the values above the axis."""
     out = rows[rows["measured"] > (np.inf if y_max is None else y_max)]
     reach = [f"{look(series).label} {line['measured'].max():.2f}" for series, line in each_series(out)]
     return [f"Triangles at the upper edge: beyond the axis, at most {', '.join(reach)}."] if reach else []
 
 
 def _limits(rows: pd.DataFrame, y_max: float | None) -> tuple[float, float]:
-    """The axis upward: all that is measured or printed, with its intervals and some room; at least to 0.05 around 0.
+    """Return the vertical axis limits: all measured or printed values with intervals and a margin; at least to 0.05
+    around 0.
 
-    Accuracies that are all in the upper half of what is measured stand without the 0, which would hide how they differ.
+    Accuracies that are all in the upper half of what is measured stand without the 0, which would hide how they
+    differ.
     """
     numbers = rows[["measured", "low", "high", "published"]].to_numpy(dtype=float)
     numbers[np.isnan(numbers[:, 0]), 1:3] = np.nan  # of what was not measured nothing is drawn
@@ -131,7 +135,9 @@ def _limits(rows: pd.DataFrame, y_max: float | None) -> tuple[float, float]:
 
 
 def _across(rows: pd.DataFrame, by: Sequence[str]) -> int:
-    """Number of panel columns: as the later facets make, if two or three; else two, or from five panels on three."""
+    """Return the number of panel columns: the number of later facets if two or three; else two, or three from five
+    panels on.
+    """
     combinations = len(rows[[*by]].drop_duplicates())
     columns = len(rows[[*by[1:]]].drop_duplicates())
     return columns if 1 < columns <= 3 else 3 if combinations > 4 or combinations == 3 else 2
@@ -142,14 +148,14 @@ def _finite(rows: pd.DataFrame, x: str) -> pd.Series:
 
 
 def _infinite(rows: pd.DataFrame, x: str) -> str | None:
-    """The tick label for what has no finite place across, if there is any."""
+    """Return the tick label for values without a finite position, if there are any."""
     if not is_private(rows).all():
         return "no DP" if np.isfinite(rows.loc[is_private(rows), x]).all() else "∞"
     return None if np.isfinite(rows[x]).all() else "∞"
 
 
 def legend(rows: pd.DataFrame) -> "list[Artist]":
-    """Entries for the series of all panels, and for bands and prints where there are any."""
+    """Return legend entries for the series of all panels, and for bands and printed values if there are any."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -1,7 +1,7 @@
-"""A figure's three files, of which each says what it was made from: a picture of other numbers is not taken for it.
+"""Files of a figure, with embedded provenance, so that an outdated picture is detected.
 
-A picture is ``png``, ``pdf`` and ``csv``; tables are ``html``, ``tex`` and ``csv``. The first of the three says what
-they were made from, and holds the digests of the others.
+A picture is ``png``, ``pdf`` and ``csv``; tables are ``html``, ``tex`` and ``csv``. The first of the three records the
+inputs, and holds the digests of the other two.
 """
 
 import re
@@ -45,7 +45,8 @@ def write_figure(
     shows: str = NUMBERS,
     banner: str = "",
 ) -> None:
-    """Writes csv, pdf and png, each atomically. PDF and PNG hold the identity and the csv's SHA-256, the PNG all three.
+    """Write csv, pdf and png, each atomically. PDF and PNG hold the identity and the csv's SHA-256, the PNG all
+    three.
 
     Args:
         figure: the picture.
@@ -66,7 +67,8 @@ def write_figure(
 def write_tables(
     shown: Tables, drawn: "DataFrame", html: Path, tex: Path, csv: Path, identity: str, banner: str = ""
 ) -> None:
-    """Writes csv, tex and html, each atomically. The html is sealed, and holds the identity and the others' SHA-256.
+    """Write csv, tex and html, each atomically. The html has a checksum, and holds the identity and the others'
+    SHA-256.
 
     Args:
         shown: the tables.
@@ -140,7 +142,7 @@ def _check_identity(path: Path, found: dict[str, str], identity: str | None) -> 
 
 
 def is_current(files: Mapping[str, Path], identity: str) -> bool:
-    """Whether a figure's files, form → path, lie whole there and are of this identity, so that it need not be made."""
+    """Return whether a figure's complete files, form → path, have this identity, so that it need not be made."""
     try:
         (read_tables if "html" in files else read_figure)(**files, identity=identity)
     except UserError:
@@ -157,7 +159,7 @@ def further_notes(png: bytes) -> str:
 
 
 def without_provenance(shown: Path) -> dict[Path, bytes]:
-    """What a figure's files hold, without what they say on how they were made; nothing if it shows records.
+    """Return the contents of a figure's files without provenance; empty if it shows records.
 
     Args:
         shown: the first of its files, ``png`` or ``html``.
@@ -180,12 +182,12 @@ def without_provenance(shown: Path) -> dict[Path, bytes]:
 
 
 def _without_hashes(path: Path) -> bytes:
-    """A file with zeros for what it was made from, at the same length: a PDF holds the place of each of its parts."""
+    """Return a file with zeros in place of its hashes, at equal length: a PDF stores byte offsets."""
     return HASHES.sub(lambda said: said[1] + b"=" + b"0" * (len(said[0]) - len(said[1]) - 1), path.read_bytes())
 
 
 def check_file(path: Path) -> None:
-    """Reads one of a figure's files to its last byte. Nothing is said of those whose PNG or HTML is missing or damaged.
+    """Read one of a figure's files completely. Files without an intact PNG or HTML are not checked.
 
     Raises:
         UserError: a byte is not what was written.
@@ -203,7 +205,7 @@ def check_file(path: Path) -> None:
 
 
 def _said_by(shown: Path) -> dict[str, str]:
-    """What a figure's PNG or HTML says of its files, once it was read to its last byte."""
+    """Return the file digests in a figure's PNG or HTML, after checking its own."""
     if shown.suffix == ".html":
         check_seal(shown)
         said = MADE_FROM.search(shown.read_text(encoding="utf-8"))
@@ -215,7 +217,7 @@ def _said_by(shown: Path) -> dict[str, str]:
 
 
 def _read(png: Path) -> tuple[bytes, dict[str, str]]:
-    """The picture as it was before it was stamped, and what the stamp says. Raises ValueError where a byte differs."""
+    """Return the image without its stamp, and the stamp's contents. Raises ValueError if a byte differs."""
     content = png.read_bytes()
     picture, stamp = _unstamped(content)
     found = _said(stamp)
@@ -237,7 +239,7 @@ def _stamped(png: bytes, stamp: str) -> bytes:
 
 
 def _unstamped(png: bytes) -> tuple[bytes, str]:
-    """The PNG without the chunk of `_stamped`, and what that says. Raises ValueError where there is none."""
+    """Return the PNG without the chunk of `_stamped`, and the chunk's text. Raises ValueError without a chunk."""
     if not png.startswith(SIGNATURE):
         raise ValueError("no PNG")
     start = len(SIGNATURE) + 25

@@ -1,4 +1,4 @@
-"""Leakage by group of records: who pays, and what a defense changes about that."""
+"""Leakage by group of records, and the effect of a defense on it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -65,7 +65,7 @@ def draw(
 
 
 def group_rows(frame: pd.DataFrame, metric: str, settings: dict[str, Any]) -> pd.DataFrame:
-    """The rows of a metric of one attack, for the groups that are shown, as a figure's csv has them.
+    """Return the csv rows of a metric of one attack, for the shown groups.
 
     Columns ``attack``, ``by`` and ``group`` say whose they are, ``called`` what stands beside them.
     """
@@ -99,6 +99,6 @@ def _panel(ax: "Axes", part: pd.DataFrame, looks: "Looks") -> None:
 
 
 def order_of_groups(part: pd.DataFrame) -> Sequence[str]:
-    """The groups, by what they differ in, and of that the one with the largest value first."""
+    """Sort the groups by criterion, and within one by the largest value first."""
     largest = part.groupby(["by", "called"], sort=False)["measured"].max().reset_index()
     return list(largest.sort_values(["by", "measured"], ascending=[True, False], kind="stable")["called"])

@@ -1,4 +1,4 @@
-"""Leakage by group of records in numbers: within the group, and above that of all others."""
+"""Leakage by group of records in numbers: within the group, and its excess over all other records."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a model adds to guesses of attributes, beside what the attacker's own data give."""
+"""Advantage of a model for attribute guesses, over the attacker's own data."""
 
 from typing import Any
 
@@ -64,10 +64,11 @@ def draw(
 
 
 def _ceiling(others: pd.DataFrame, proven: pd.DataFrame) -> pd.DataFrame:
-    """How often an attack on a private cell can be right about members, from how often it is right about others.
+    """Return the largest success rate of an attack about members of a private cell, from its success about
+    non-members.
 
-    To guess about somebody else's record is to attack a training without that record, so this rate is the chance of a
-    guess in `TradeOff.reconstruction`. The upper end of its interval counts.
+    Guessing about a non-member attacks a training without that record, so this rate is the probability of a guess in
+    `TradeOff.reconstruction`. The upper end of its interval is used.
     """
     private = others[is_private(others)]
     limit = proven_tprs(proven)

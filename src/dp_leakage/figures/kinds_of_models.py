@@ -1,4 +1,4 @@
-"""Use against leakage of different kinds of models, undefended and private, in one picture."""
+"""Accuracy against leakage of different types of models, undefended and private, in one figure."""
 
 from typing import TYPE_CHECKING, Any
 

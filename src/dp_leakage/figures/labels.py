@@ -1,7 +1,7 @@
-"""Names at the right ends of lines, in their colors, so that no legend has to be searched.
+"""Names at the right ends of lines, in their colors, in place of a legend.
 
-A line that is drawn with a ``label`` is named beside the last panel of its row. Where no last panel has such a line, it
-is named beside the last panel of each row that has it.
+A line that is drawn with a ``label`` is named beside the last panel of its row. Where no last panel has such a line,
+it is named beside the last panel of each row that has it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ def named_lines(ax: "Axes") -> "dict[str, Line2D]":
 
 
 def named_beside(figure: "Figure") -> "Beside":
-    """The panels beside which names stand, each with the lines that are named there."""
+    """Return the panels with names next to them, each with its named lines."""
     rows = list(_rows(figure))
     last = {name for row in rows for name in named_lines(row[-1])}
     found: list[tuple[Axes, dict[str, Line2D]]] = []
@@ -43,7 +43,7 @@ def named_beside(figure: "Figure") -> "Beside":
 
 
 def room_for(beside: "Beside") -> float:
-    """The width in inches that the names take beside the panels."""
+    """Return the width in inches of the names next to the panels."""
     longest: dict[int, int] = {}
     for ax, lines in beside:
         longest[_column(ax)] = max(longest.get(_column(ax), 0), *map(len, lines))
@@ -51,7 +51,7 @@ def room_for(beside: "Beside") -> float:
 
 
 def name_lines(figure: "Figure", beside: "Beside") -> None:
-    """Writes the names beside the panels, and makes the figure higher where they need it."""
+    """Write the names next to the panels, and make the figure higher if necessary."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     if not beside:
@@ -68,7 +68,7 @@ def name_lines(figure: "Figure", beside: "Beside") -> None:
 
 
 def apart(places: np.ndarray, gap: float) -> np.ndarray:
-    """Places in [0, 1], moved as little as possible (in squares) until all are ``gap`` from each other.
+    """Move positions in [0, 1] as little as possible (in squares) until all are ``gap`` apart.
 
     Args:
         places: shape (n,).
@@ -115,7 +115,7 @@ def _name_lines_of(ax: "Axes", lines: "dict[str, Line2D]", gap: float) -> None:
 
 
 def _end(line: "Line2D") -> np.ndarray:
-    """Where a line ends at right, in its data's units."""
+    """Return the right end of a line, in data units."""
     points = np.column_stack([np.asarray(values, dtype=float) for values in line.get_data(orig=True)])
     points = points[np.isfinite(points).all(axis=1)]
     return points[points[:, 0].argmax()]

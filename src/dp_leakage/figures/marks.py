@@ -29,14 +29,14 @@ def with_series(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def looks_of(rows: pd.DataFrame) -> dict[str, Look]:
-    """The looks of all series of the rows by their labels, in the order of legends."""
+    """Return the styles of all series of the rows by label, in the order of legends."""
     return {look(series).label: look(series) for series in sorted(set(series_of(rows)), key=order)}
 
 
 def draw_lines(
     ax: Axes, rows: pd.DataFrame, x: str, y: str, looks: Looks, by: str = "series", *, named: bool = False, **style: Any
 ) -> Axes:
-    """Draws a line with markers for each name of ``looks``, in the order of ``x``.
+    """Draw a line with markers for each name of ``looks``, in the order of ``x``.
 
     Args:
         ax: the panel.
@@ -76,12 +76,12 @@ def _marker(one: Look) -> MarkerStyle:
 
 
 def draw_points(ax: Axes, rows: pd.DataFrame, x: str, y: str, looks: Looks, by: str = "series", **style: Any) -> Axes:
-    """Draws the markers alone; `seaborn.scatterplot` has no half-filled ones, and no hollow ones in several colors."""
+    """Draw the markers alone; `seaborn.scatterplot` has no half-filled ones, and no hollow ones in several colors."""
     return draw_lines(ax, rows, x, y, looks, by, **{"linestyle": "none", "dashes": False} | style)
 
 
 def draw_bands(ax: Axes, rows: pd.DataFrame, x: str, looks: Looks, by: str = "series") -> Axes:
-    """Draws the 95 % intervals along the line of each name."""
+    """Draw the 95 % intervals along the line of each name."""
     for name, line in rows.sort_values(x, kind="stable").groupby(by, sort=False):
         ax.fill_between(line[x], line["low"], line["high"], color=looks[str(name)].color, alpha=0.16, linewidth=0)
     return ax
@@ -99,7 +99,7 @@ def draw_bars(
     across: Sequence[str] = (),
     **style: Any,
 ) -> Axes:
-    """Draws the 95 % intervals of single points; ``upward`` and ``across`` name the columns of their ends."""
+    """Draw the 95 % intervals of single points; ``upward`` and ``across`` name the columns of their ends."""
     for name, points in rows.groupby(by, sort=False):
         reach = {
             error: np.nan_to_num(np.clip([points[middle] - points[ends[0]], points[ends[1]] - points[middle]], 0, None))
@@ -114,7 +114,7 @@ def draw_bars(
 def draw_measured(
     ax: Axes, rows: pd.DataFrame, x: str, looks: Looks, joined: "pd.Series[bool]", by: str = "series"
 ) -> Axes:
-    """Draws what is measured and printed: a line and a band through points that are ``joined``, bars on the others.
+    """Draw measured and printed values: a line and a band through ``joined`` points, bars on the others.
 
     A point that alone could be joined is one of the others.
     """
@@ -129,7 +129,7 @@ def draw_measured(
 def draw_heat_map(
     ax: Axes, tiles: pd.DataFrame, texts: pd.DataFrame, styles: pd.DataFrame | None = None, **heat: Any
 ) -> Axes:
-    """Draws a tile with a text for each number, in letters that are read on its shade.
+    """Draw a heat map with a text in each cell, in a color that is legible on its shade.
 
     Args:
         ax: the panel.

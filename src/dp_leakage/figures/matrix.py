@@ -1,4 +1,4 @@
-"""Defenses × attacks: one number per pair, as a colored table."""
+"""Defenses × attacks: one number per pair, as a heat map."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,8 @@ import pandas as pd
 from dp_leakage.common.rounding import decimals_up
 from dp_leakage.figures.marks import draw_heat_map
 from dp_leakage.figures.style import canvas, finish, styled
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.table.frames import attack_rows, chosen, drawn_numbers, panels
 from dp_leakage.table.limits import divided, proven_notes, with_proven
 from dp_leakage.table.looks import ALARM
@@ -23,7 +25,8 @@ FIGURE = {
     "caption": "Every defense against every attack. The number is the attack's advantage, the true positive rate "
     "minus the false positive rate: 0 is guessing, 1 is certainty. For attribute attacks it is the accuracy on "
     "members minus that on non-members. Bold: its 95 % interval lies above 0. Last column: the maximum that any "
-    "membership attack can reach, proven from the noise. A red number exceeds it, which would prove an error.",
+    "membership attack can reach, proven from the noise. Red: surely above it, all numbers considered, so that "
+    "mechanism, accounting or attack is wrong.",
     "proven": True,
     "settings": {"definition": {"$ref": "#/$defs/definition"}, "threshold": {"$ref": "#/$defs/threshold"}},
 }
@@ -50,7 +53,7 @@ def draw(
     rows = with_proven(rows, proven, None).drop(columns=["tpr_proven", "mu"])
     # Of an attribute attack's advantage the curve says nothing.
     rows["advantage_proven"] = rows["advantage_proven"].where(rows["metric"] != "attribute_advantage")
-    rows["crosses"] = rows["low"] > rows["advantage_proven"]
+    rows["crosses"] = _beyond(rows)
     parts = panels(rows)
     attacks = list(dict.fromkeys(rows.sort_values("metric", ascending=False, kind="stable")["attack"]))
     longest = max(part["defense"].nunique() for _, part in parts)
@@ -84,4 +87,13 @@ def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str], darkest: float) -
 
 def _style(row: Any) -> dict[str, str]:
     sure = {"weight": "bold"} if row.low > 0 else {}
-    return sure | {"color": ALARM} if row.low > row.advantage_proven else sure
+    return sure | {"color": ALARM} if row.crosses else sure
+
+
+def _beyond(rows: pd.DataFrame) -> list[bool]:
+    """Return which numbers significantly exceed their proven limit, by simultaneous intervals."""
+    limited = int(rows["advantage_proven"].lt(1).sum())
+    each = rows[["measured", "low", "high", "advantage_proven"]].itertuples(index=False)
+    return [
+        bool(limit < 1 and simultaneous(Estimate(*found), limited, (-1.0, 1.0)).low > limit) for *found, limit in each
+    ]

@@ -1,4 +1,4 @@
-"""Members that an attacker names at a small false positive rate, counted in both ways."""
+"""Members identified at a small false positive rate, counted in two ways."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Accuracy, or what attackers reach, over the budget: as spent, as claimed, or as the risk that is proven."""
+"""Accuracy or leakage over the budget: accounted ε, target ε, or proven risk."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -147,7 +147,7 @@ NAMED_FPR = 1e-3  # of the proven true positive rate beside an advantage
 
 
 class Given(NamedTuple):
-    """What every way of drawing reads: rows of the cells, what is proven of them, the prints, the settings."""
+    """Inputs of every horizontal axis: rows of the cells, proven limits, printed numbers, settings."""
 
     frame: pd.DataFrame
     proven: pd.DataFrame
@@ -156,7 +156,7 @@ class Given(NamedTuple):
 
 
 class Over(NamedTuple):
-    """What stands across: the rows to draw, the column of them, its label, what the axis shows at least, footnotes."""
+    """A horizontal axis: the rows to draw, their column, its label, the minimum range, footnotes."""
 
     rows: pd.DataFrame
     x: str
@@ -213,7 +213,7 @@ def draw(
 
 
 def _not_measured(rows: pd.DataFrame) -> list[str]:
-    """How many non-members the missing rates take."""
+    """Return the non-members needed for the missing rates."""
     missing = (rows["metric"] == "reached_tpr") & rows["measured"].isna()
     return not_measured_notes(rows.loc[missing, "fpr"]) if missing.any() else []
 
@@ -231,7 +231,7 @@ def _plain(given: Given, upward: list[str]) -> pd.DataFrame:
 
 
 def _leakage(given: Given) -> pd.DataFrame:
-    """What attacks reach."""
+    """Return the attacks' metrics."""
     attack, fpr = given.settings["attack"], given.settings.get("fpr")
     if fpr is not None:
         return rate_rows(given.frame, attack, fpr)
@@ -245,7 +245,7 @@ def _over_claimed(given: Given, found: pd.DataFrame) -> Over:
 
 
 def _over_known(given: Given, found: pd.DataFrame) -> Over:
-    """Over the ε spent, unless none is known."""
+    """Use accounted ε as the axis, unless none is known."""
     if given.settings["neighbors"] is None and known(given.frame).empty:
         return _over_claimed(given, found)
     return _over_spent(given, found)
@@ -289,7 +289,7 @@ OVER = {None: _over_known, "claimed": _over_claimed, "spent": _over_spent, "prov
 
 # ---------------------------------------------------------------------- the most that any attack can reach
 def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., "list[Artist]"], list[str]]:
-    """The rows with the limits at each, what draws these behind the series, and footnotes.
+    """Return the rows with their limits, a function that draws these behind the series, and footnotes.
 
     Over an ε there is what the noise of each training proves and, if it is asked for, what the point (ε, δ) alone
     allows. Over the proven risk itself there is neither.
@@ -322,7 +322,7 @@ def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., 
 
 
 def _limits(ax: "Axes", part: pd.DataFrame, x: str, limit: str) -> "list[Artist]":
-    """What is proven of each series, as far as it is below 1; returns the legend's entry."""
+    """Draw the proven limit of each series where it is below 1; return the legend's entry."""
     from matplotlib.lines import Line2D
 
     private = with_series(part[is_private(part) & (part[limit] < 1) & np.isfinite(part[x])]).sort_values(x)

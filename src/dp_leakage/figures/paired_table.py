@@ -1,4 +1,4 @@
-"""What a defense takes from an attack, on the same records: paired differences with their intervals."""
+"""Reduction of an attack's success by a defense, on the same records: paired differences with intervals."""
 
 from typing import Any
 
@@ -102,7 +102,8 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
 
 
 def _judged(part: pd.DataFrame, fpr: float | None) -> tuple[np.ndarray, Influences]:
-    """Who is a member (by sign, with the record's number, and in design coins for each repeat), and the metric.
+    """Return the members (by sign, with the record's number, and under random inclusion for each repeat), and the
+    metric.
 
     It is NaN at a rate that the non-members cannot measure (`rates.tpr_at`).
     """

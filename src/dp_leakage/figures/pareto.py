@@ -1,4 +1,4 @@
-"""Use against leakage: every defense and budget as one point, the ε beside it."""
+"""Accuracy against leakage: every defense and budget as one point, labeled with ε."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -84,8 +84,10 @@ def draw(
 def drawn_points(
     frame: pd.DataFrame, attack: str | None, published: pd.DataFrame | None, extra: list[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Each cell's accuracy, what an attack (None: the strongest) reaches there and the ε spent, and a footnote on
-    missing ε. ``extra`` are further columns to keep.
+    """Return each cell's accuracy, an attack's (None: the strongest's) advantage and accounted ε, and a footnote on
+    missing ε.
+
+    ``extra`` are further columns to keep.
     """
     budgets, meaning = spent_budgets(frame)
     found = points(frame, attack or STRONGEST).merge(budgets, how="left", on=CELL)
@@ -94,7 +96,7 @@ def drawn_points(
 
 
 def label_axes(ax: "Axes", attack: str | None, upward: bool = True) -> None:
-    """Says what lies across and, if ``upward``, what lies up."""
+    """Label the horizontal axis and, if ``upward``, the vertical one."""
     ax.set_xlabel("test accuracy (fraction right)  → more useful")
     if upward:
         whose = "the strongest attack" if attack is None else name(attack)
@@ -102,10 +104,10 @@ def label_axes(ax: "Axes", attack: str | None, upward: bool = True) -> None:
 
 
 def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The ε that cells spent, all for one neighboring relation, and a footnote on those without one.
+    """Return the accounted ε of cells, all for one neighboring relation, and a footnote on cells without one.
 
-    A claim is no common scale: two accountants claim the same ε for very different noise. Nor are the ε of two
-    relations one: so a cell without a known ε for the relation that most cells have gets none.
+    Target ε are no common scale: two accountants have the same ε for very different noise. Neither are ε of two
+    relations: so a cell without a known ε for the most common relation gets none.
     """
     budgets, _ = spent_alike(frame)
     if budgets.empty:
@@ -117,7 +119,7 @@ def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def points(frame: pd.DataFrame, attack: str) -> pd.DataFrame:
-    """What one attack reaches in each cell, with the cell's test accuracy, and how it stands beside the others."""
+    """Return one attack's advantage in each cell, with the cell's test accuracy, and whether it is dominated."""
     advantages = reached(frame)
     advantages = advantages[advantages["attack"] == attack]
     accuracy = metric_rows(frame, "test_accuracy").rename(
@@ -132,14 +134,16 @@ def points(frame: pd.DataFrame, attack: str) -> pd.DataFrame:
 
 
 def surely_beaten(points: pd.DataFrame) -> pd.Series:
-    """Of which points another is both more accurate and less leaky, with 95 % intervals that are apart in both."""
+    """Return which points are significantly dominated: another is more accurate and less leaky, with disjoint 95 %
+    intervals in both.
+    """
     more = points["accuracy_low"].to_numpy()[None] > points["accuracy_high"].to_numpy()[:, None]
     less = points["high"].to_numpy()[None] < points["low"].to_numpy()[:, None]
     return pd.Series((more & less).any(axis=1), index=points.index)
 
 
 def undominated(use: pd.Series, leak: pd.Series) -> pd.Series:
-    """Which points have no other that is at least as good in both and better in one (more use, less leakage)."""
+    """Return the Pareto-optimal points (more accuracy, less leakage)."""
     good, bad = use.to_numpy(), leak.to_numpy()
     beaten = (
         (good[None] >= good[:, None])
@@ -161,7 +165,8 @@ def _panel(ax: "Axes", part: pd.DataFrame, looks: Looks) -> None:
 
 
 def label_budgets(ax: "Axes", part: pd.DataFrame, looks: Looks, by: str = "series") -> None:
-    """Writes the ε spent beside the points, the best first, wherever there is room; the rest stay in the csv.
+    """Write accounted ε next to the points, Pareto-optimal ones first, where there is room; the rest are in the
+    csv.
 
     Args:
         ax: with the points in their final places.

@@ -1,4 +1,4 @@
-"""What leaks of a person, from all records together, beside what leaks of a single record."""
+"""Leakage about a person, from all records together, compared with leakage about a single record."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Originals and what attackers made of them: pictures in rows, a column for each image."""
+"""Originals and attackers' reconstructions: a row per cell and attack, a column per image."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,7 +49,7 @@ class Line(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Lines of pictures of one size under a heading, and under heads of the columns if there are any."""
+    """Rows of images of one size under a heading, with optional column headers."""
 
     heading: str
     lines: Sequence[Line]
@@ -59,7 +59,7 @@ class Block(NamedTuple):
 def page(
     blocks: Sequence[Block], notes: Sequence[str], title: str | None, *, width: float = 0.62, label: float = 1.75
 ) -> "Figure":
-    """Blocks of pictures one below the other, then the footnotes; the figure is as large as they need.
+    """Lay out blocks of images one below the other, then the footnotes; the figure's size follows.
 
     Args:
         blocks: at least one.
@@ -117,7 +117,7 @@ def _show(ax: "Axes", image: np.ndarray) -> None:
 
 
 class Row(NamedTuple):
-    """What an attack made of the originals: a line's words, pictures (n, c, h, w), and of which cell and array."""
+    """An attack's reconstructions: a label, images (n, c, h, w), and their cell and array."""
 
     words: str
     images: np.ndarray

@@ -1,4 +1,4 @@
-"""Lower bounds of audits as a share of the ε that is claimed, by design, beside what others have published."""
+"""Lower bounds of audits as a share of the claimed ε, by design, compared with published ones."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -181,7 +181,7 @@ def _write(ax: "Axes", x: float, place: float, words: str, color: str, **how: st
 
 
 def _heading(row: Any) -> str:
-    """What one audit is."""
+    """Return the label of one audit."""
     claim = "own curve" if row.claim == "own" else "(ε, δ)"
     models = f"{int(row.models):,} model" + ("s" if int(row.models) > 1 else "")
     coins = f", {int(row.coins):,} coins" if row.coins != row.models else ""

@@ -1,4 +1,4 @@
-"""What an accusation is worth: of ten people whom the best attack accuses, how many are members at most."""
+"""Precision of accusations: the maximum share of members among ten people accused by the best attack."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Log-log ROC: how many members every attack names at every small false positive rate."""
+"""Log-log ROC: the TPR of every attack at every small false positive rate."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +123,8 @@ def draw(
 
 
 def _curve(scores: pd.DataFrame, attack: str, limit_of: Limits, marked: list[float]) -> pd.DataFrame:
-    """TPR with its interval, and what is proven, at rates between the lowest that so many can measure and all but one.
+    """Return TPR with its interval, and the proven limit, at rates from the lowest measurable one to all records
+    but one.
 
     It is NaN at those that records which pass in several runs cannot measure.
     """
@@ -140,7 +141,7 @@ def _curve(scores: pd.DataFrame, attack: str, limit_of: Limits, marked: list[flo
 
 
 def _beyond(rows: pd.DataFrame) -> list[bool]:
-    """Where a curve lies above what is proven, so that the mechanism, the accounting or the attack is wrong.
+    """Return where a curve exceeds the proven limit, so that mechanism, accounting or attack is wrong.
 
     By intervals that hold for all points of the figure that have a limit: of so many, one in twenty would lie above a
     limit near the diagonal by chance.

@@ -1,4 +1,4 @@
-"""The ε that each accountant finds for a training, over the ε that was claimed for it."""
+"""Accounted ε of a training by each accountant, over its target ε."""
 
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -104,7 +104,7 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
 
 
 def _look(judge: str, neighbors: str, batches: str) -> Look:
-    """The accountant's own look, with what it assumes in the label; dashed where the batches were not such."""
+    """Return the accountant's style, with its assumptions in the label; dashed if the batches violate them."""
     own = look(Series("gaussian", judge))
     label = f"{name(judge)} ({name(neighbors)})" if neighbors else name(judge)
     if not batches:
@@ -113,11 +113,11 @@ def _look(judge: str, neighbors: str, batches: str) -> Look:
 
 
 def _looks(rows: pd.DataFrame) -> dict[str, Look]:
-    """The looks by their labels; accountants of batches that were not drawn so come last."""
+    """Return the styles by label; accountants whose batch assumptions are violated come last."""
     keys = sorted(set(_judges(rows)), key=lambda key: (key[2], order(Series("gaussian", key[0])), key))
     return {_look(*key).label: _look(*key) for key in keys}
 
 
 def _judges(rows: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """Of each row the accountant, its neighbors, and how it takes the batches to be drawn where they were not so."""
+    """Return for each row the accountant, its neighbors, and its batch assumption if violated."""
     return list(rows[["accounted_by", "neighbors", "batches"]].itertuples(index=False, name=None))

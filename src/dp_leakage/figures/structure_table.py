@@ -1,4 +1,4 @@
-"""What the structure of models gives away without any attack, in counts."""
+"""Disclosure by the structure of models, without any attack, in counts."""
 
 from typing import Any
 

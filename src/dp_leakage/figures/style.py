@@ -1,4 +1,4 @@
-"""How every figure looks: one look per series, the axes, the legend, the footnotes, and bytes that do not change.
+"""Style of all figures: one style per series, axes, legend, footnotes, and reproducible bytes.
 
 A series keeps its color, marker and line style in every figure, so that it is found again from one to the next, also
 on a black-and-white print. Colors are of Okabe and Ito's palette, which color-blind readers tell apart.
@@ -62,7 +62,7 @@ METADATA: dict[str, dict[str, Any]] = {
 
 
 def styled(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:
-    """Runs a drawing function under this module's settings, whatever the user's matplotlibrc says."""
+    """Run a drawing function under this module's settings, regardless of the user's matplotlibrc."""
 
     @wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Drawn:
@@ -74,7 +74,7 @@ def styled(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:
 
 @contextmanager
 def rc() -> Iterator[None]:
-    """Context in which seaborn's theme and ``RC`` hold, whatever the user's matplotlibrc says."""
+    """Context manager for seaborn's theme and ``RC``, regardless of the user's matplotlibrc."""
     import matplotlib as mpl
     import seaborn as sns
 
@@ -84,7 +84,7 @@ def rc() -> Iterator[None]:
 
 
 def encode(figure: "Figure", form: str, keywords: str | None = None, banner: str = "") -> bytes:
-    """The figure as the bytes of a ``pdf``, ``png`` or ``svg`` file; the same figure gives the same bytes.
+    """Return the figure as the bytes of a ``pdf``, ``png`` or ``svg`` file; the same figure gives the same bytes.
 
     Args:
         figure: the picture; with a banner its layout is final.
@@ -103,7 +103,7 @@ def encode(figure: "Figure", form: str, keywords: str | None = None, banner: str
 
 
 def _with_strip(figure: "Figure", words: str) -> "Bbox":
-    """The page in inches with a strip above the figure, in which the words stand once."""
+    """Return the page in inches with a strip for the words above the figure."""
     from matplotlib.transforms import Bbox
 
     width, height = figure.get_size_inches()
@@ -133,7 +133,7 @@ def canvas(
 def panel_grid(
     parts: "Sequence[tuple[str, DataFrame]]", columns: int, panel: tuple[float, float] = PANEL, **shared: bool | str
 ) -> "tuple[Figure, list[tuple[Axes, DataFrame]]]":
-    """A figure with a panel for each part, headed with its words, at most ``columns`` side by side.
+    """Return a figure with a panel for each part, titled with its heading, at most ``columns`` side by side.
 
     Args:
         parts: (heading, rows), as `frames.panels` gives them.
@@ -161,7 +161,9 @@ def panel_grid(
 
 
 def label_edges(axes: "Sequence[Axes]", across: int, x_label: str, y_labels: Sequence[str]) -> None:
-    """Labels the outer panels of a grid, ``across`` side by side, and others where they differ from the one at left."""
+    """Label the outer panels of a grid, ``across`` side by side, and panels whose label differs from their left
+    neighbor's.
+    """
     for place, (ax, y_label) in enumerate(zip(axes, y_labels, strict=True)):
         if place + across >= len(axes):
             ax.set_xlabel(x_label)
@@ -173,7 +175,7 @@ def label_edges(axes: "Sequence[Axes]", across: int, x_label: str, y_labels: Seq
 def finish(
     figure: "Figure", handles: Sequence["Artist"], notes: Iterable[str] = (), title: str | None = None
 ) -> "Figure":
-    """Puts names at lines that have one, the legend above the panels and the footnotes below.
+    """Add names at labeled lines, the legend above the panels and the footnotes below.
 
     The figure gets larger by what they need. ``handles`` whose name stands at the lines are left out of the legend.
     """
@@ -200,7 +202,8 @@ def finish(
 
 
 def footnotes(figure: "Figure", notes: Iterable[str], width: float) -> str:
-    """The first of a figure's notes as a paragraph of at most `NOTE_LINES` lines of the width in inches at 7 points.
+    """Return a figure's first notes as a paragraph of at most `NOTE_LINES` lines of the width in inches at 7
+    points.
 
     The others become the figure's label, which `encode` writes into the PNG and the report adds to the caption.
     """
@@ -212,7 +215,7 @@ def footnotes(figure: "Figure", notes: Iterable[str], width: float) -> str:
 
 
 def _legend_columns(labels: Sequence[str], width: float) -> int:
-    """As many columns as surely fit into the width: 0.55 inch for the sample and about 0.056 a letter."""
+    """Return the number of columns that fit into the width: 0.55 inch for the sample and about 0.056 per letter."""
     letters = max(map(len, labels), default=0)
     return max(1, min(len(labels), int(width / (0.55 + 0.056 * letters))))
 
@@ -225,7 +228,7 @@ def log_axis(
     span: tuple[float, float] | None = EPSILON_RANGE,
     infinite: str | None = None,
 ) -> tuple[float, float]:
-    """Makes one axis logarithmic with plain decades, over ``span`` or further where the values reach further.
+    """Make one axis logarithmic with plain decades, over at least ``span``.
 
     Args:
         ax: the panel.
@@ -266,7 +269,7 @@ def _decade(exponent: int) -> str:
 
 
 def sample(look_: Look, **changes: Any) -> "Artist":
-    """A legend entry that looks like the series."""
+    """Return a legend entry in the style of the series."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], **{"label": look_.label, **look_.line, **changes})

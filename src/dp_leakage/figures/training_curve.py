@@ -1,4 +1,4 @@
-"""Accuracy and spent ε as the training goes on."""
+"""Accuracy and accounted ε during training."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -114,7 +114,7 @@ def _curves(history: pd.DataFrame) -> pd.DataFrame:
 
 
 def _student(repeats: pd.Series) -> np.ndarray:
-    """Student's t quantiles for 95 %; NaN for a single repeat, which tells no spread."""
+    """Return Student's t quantiles for 95 %; NaN for a single repeat, which has no spread."""
     from scipy.special import stdtrit
 
     degrees = repeats.to_numpy(dtype=float) - 1
@@ -150,7 +150,7 @@ def _lines(ax: "Axes", rows: pd.DataFrame, looks: Looks, named: bool = False) ->
 
 
 def _looks(rows: pd.DataFrame) -> dict[str, Look]:
-    """Defense → its series' look; further budgets are thinner, with partly filled markers."""
+    """Return defense → its series' style; further budgets are thinner, with partly filled markers."""
     looks: dict[str, Look] = {}
     for series, line in each_series(rows.drop_duplicates("defense")):
         for place, row in enumerate(line.itertuples()):

@@ -1,4 +1,4 @@
-"""Makes Snakemake's benchmark files measure the work, which does not descend from the shell that Snakemake starts."""
+"""Benchmark files of Snakemake that measure the fork, which does not descend from Snakemake's shell."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +14,8 @@ def sums(used: Any) -> list[float]:
 
 
 def write_usage(folder: Path, observed: tuple[int, ...], pid: int, used: list[float] | None = None) -> None:
-    """Writes, for each process id that Snakemake may know the job by, where its work runs, and at the end what it used.
+    """Write the fork's process id and, at the end, its resource use, for each process id that Snakemake may know
+    the job by.
 
     A full disk or a lost folder costs benchmarks these numbers; it must not end the server, and with it all jobs.
 
@@ -33,7 +34,9 @@ def write_usage(folder: Path, observed: tuple[int, ...], pid: int, used: list[fl
 
 
 def read_usage(folder: Path, observed: int) -> list[float]:
-    """What ``write_usage`` wrote: [pid], or [pid, seconds, kilobytes, blocks read, blocks written]; [] if nothing."""
+    """Read the numbers of ``write_usage``: [pid], or [pid, seconds, kilobytes, blocks read, blocks written]; [] if
+    missing.
+    """
     with suppress(OSError):
         return [float(word) for word in (folder / str(observed)).read_text().split()]
     return []
@@ -50,7 +53,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def follow_work(folder: Path) -> None:
-    """Lets Snakemake's benchmark timer measure the forks of jobs that were handed over.
+    """Let Snakemake's benchmark timer measure the forks of jobs that were handed over.
 
     Raises:
         AttributeError: this version of Snakemake measures in another way.

@@ -1,7 +1,8 @@
-"""The job's side: a step's process hands its work over, passes signals on, and ends as the work ends.
+"""Client side: a step's process hands over its work, forwards signals, and exits with the work's status.
 
-Every job pays for what this module imports. So sockets and signals are the interpreter's own modules, without the enums
-that the library wraps them in, and requests go by `marshal`, not by JSON: 16 ms of processor time a job instead of 25.
+Every job pays for what this module imports. So sockets and signals are the interpreter's own modules, without the
+enums that the library wraps them in, and requests go by `marshal`, not by JSON: 16 ms of processor time a job instead
+of 25.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -20,7 +21,7 @@ PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SI
 
 
 def hand_over() -> None:
-    """Ends this process as its work ended in a fork of the run's server.
+    """End this process with the status of its work in a fork of the run's server.
 
     Returns if the process must do the work itself: it was not started as ``python -m dp_leakage.steps.NAME``, there is
     no server, or the server refuses (another environment, another interpreter, code that was edited since). A step that
@@ -40,7 +41,7 @@ def hand_over() -> None:
 
 
 def _ask(folder: str, module: str, arguments: list[str]) -> None:
-    """Ends as the work ends, or returns if the server does not take it."""
+    """Exit with the work's status, or return if the server refuses it."""
     with closing(_socket.socket(_socket.AF_UNIX)) as server:
         try:
             server.connect(os.path.join(folder, "socket"))
@@ -53,11 +54,11 @@ def _ask(folder: str, module: str, arguments: list[str]) -> None:
 
 
 def _end_with_run() -> None:
-    """From now on this process is killed within a moment when its run ends, however that ends.
+    """Arrange that this process is killed shortly after its run ends, for whatever reason.
 
-    A step that was handed over ends with the server. One that runs by itself would work on after a kill of Snakemake:
-    the shell between them lives on, too. Does nothing where the run is no ancestor, as on another machine, and nothing
-    without Linux's process files.
+    A step in a fork ends with the server. A step that runs by itself would survive a kill of Snakemake: the shell
+    between them survives too. This does nothing if the run is no ancestor, as on another machine, or without Linux's
+    process files.
     """
     run = os.environ.get(RUN, "")
     if not run.isdecimal() or int(run) not in _ancestors():
@@ -89,7 +90,7 @@ def _ancestors() -> list[int]:
 
 
 def _send(server: _socket.socket, module: str, arguments: list[str]) -> None:
-    """Asks the server for this process's work."""
+    """Query the server for this process's work."""
     mask = os.umask(0o022)
     os.umask(mask)
     request = {
@@ -116,7 +117,7 @@ def send(to: _socket.socket, request: dict[str, object], files: list[int]) -> No
 
 
 def _watched(server: _socket.socket) -> int | None:
-    """The work's wait status, or None if the server refuses. Signals are passed on meanwhile."""
+    """Return the work's wait status, or None if the server refuses. Forwards signals meanwhile."""
 
     def pass_on(number: int, _frame: object) -> None:
         try:

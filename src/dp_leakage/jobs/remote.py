@@ -1,15 +1,14 @@
-"""What a run does on a cluster when it submits, when it is stopped, and when a submission fails (Snakemake 9.27, SLURM
-plugin 2.8).
+"""Cluster runs: submission, interruption and failed submissions (Snakemake 9.27, SLURM plugin 2.8).
 
-A submission plans anew where it runs, with the code and the study as they are by then, while Snakemake notes its files
-as made by what this run planned. So each is told what that was, and its steps refuse anything else.
+A submission plans again where it runs, with the code and the study of that moment, while Snakemake records its files
+as made by this run's plan. So each submission receives the planned identities, and its steps refuse any other.
 
 Ctrl-C: Snakemake ends within seconds and cancels every job of the run. Without this module, it would wait for the
-thread that asks for the jobs' states, which sleeps between two questions: 40 s, and 10 s more after each one without
-news, up to 180 s. While that thread asks, the executor's list of jobs is empty, so a Ctrl-C then cancels none.
+thread that polls the jobs' states, which sleeps between polls: 40 s, and 10 s more after each one without news, up to
+180 s. During a poll, the executor's list of jobs is empty, so a Ctrl-C then cancels none.
 
-A failed submission keeps what it finished (``--keep-incomplete``). Without this module, Snakemake would record all of
-its files as made by this run, also those of an earlier run that it never came to, and would not make them again.
+A failed submission keeps finished files (``--keep-incomplete``). Without this module, Snakemake would record all of
+its files as made by this run, even those of an earlier run that it did not reach, and would not make them again.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ LOOK = 0.5  # seconds
 
 
 def take_over(workflow: Any) -> None:
-    """All of the following, for a run whose submissions begin now. Raises UserError if this Snakemake lacks a part."""
+    """Install all of these changes, for a run that submits jobs. Raises UserError if this Snakemake lacks a part."""
     for name in REPLACED:
         try:
             attrgetter(name)(workflow)
@@ -54,7 +53,7 @@ def take_over(workflow: Any) -> None:
 
 
 def tell_planned(executor: Any) -> None:
-    """Makes an executor tell each submission the identities under which this run planned the results of its steps.
+    """Make an executor pass to each submission the identities of the results that this run planned.
 
     It goes with the submission's own command, which any cluster and any storage hands on.
     """
@@ -70,14 +69,16 @@ def tell_planned(executor: Any) -> None:
 
 
 def _identities(job: Any) -> list[str]:
-    """The identity of the settings of a step's job; none of another Snakefile's job, whose params may be anything."""
+    """Return the identity of the settings of a step's job; none for jobs of other Snakefiles, whose params may be
+    anything.
+    """
     with suppress(TypeError, ValueError):
         return [identity(json.loads(job.params.get("settings")))]
     return []
 
 
 def end_soon(executor: Any) -> None:
-    """Makes a cluster's executor stop while it sleeps, and cancel by the run's name the jobs that it lost track of."""
+    """Make a cluster's executor stop while it sleeps, and cancel by the run's name the jobs that it lost track of."""
     asleep, cancel_jobs = executor.sleep, executor.cancel_jobs
 
     async def sleep(own: Any) -> None:
@@ -98,10 +99,10 @@ def end_soon(executor: Any) -> None:
 
 
 def keep_records(persistence: Any) -> None:
-    """Keeps Snakemake's records of old files that a failed submission did not replace.
+    """Keep Snakemake's records of old files that a failed submission did not replace.
 
-    The next run makes them again: they stay marked as incomplete, or, if the cluster refused the submission, as made by
-    earlier settings.
+    The next run makes them again: they stay marked as incomplete, or, if the cluster refused the submission, as made
+    by earlier settings.
     """
     from snakemake.io import is_flagged
     from snakemake.jobs import Job

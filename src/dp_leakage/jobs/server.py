@@ -1,4 +1,4 @@
-"""The process that has the imports and forks a child per job.
+"""Process that loads the imports and forks a child per job.
 
 ``python -m dp_leakage.jobs.server CODE FOLDER SOCKET``, where CODE is the state of the code that the run planned with
 (`sources.state`).
@@ -111,8 +111,8 @@ class Server:
             os.close(file)
 
     def _serves(self, request: dict[str, Any]) -> bool:
-        """Whether a fork of this process would run the code that the run planned with, in the same environment as the
-        waiting process.
+        """Return whether a fork of this process would run the planned code, in the environment of the waiting
+        process.
         """
         return (
             self.fit
@@ -123,7 +123,9 @@ class Server:
         )
 
     def _prepared(self, module: str, files: list[int]) -> bool:
-        """Imports what jobs of a step import. Anything that this prints goes to the job's log. False if it fails."""
+        """Import the modules of a step's jobs. Printed text goes to the job's log. Returns False if an import
+        fails.
+        """
         names = [name for name in [module, *self.wanted.get(module, ())] if name not in sys.modules]
         if not names:
             return True
@@ -147,7 +149,7 @@ class Server:
         return self.fit
 
     def _begin(self, request: dict[str, Any], files: list[int], waiting: socket.socket) -> None:
-        """Starts a job: in a fork that stayed, where the step can use its device, or else in a new one."""
+        """Start a job: in a fork that stayed, where the step can use its device, or else in a new one."""
         imported, tell = os.pipe()
         os.set_blocking(imported, False)
         client = int.from_bytes(waiting.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
@@ -162,7 +164,7 @@ class Server:
         write_usage(self.folder, job.observed, fork.pid)
 
     def _stayed(self, request: dict[str, Any], files: list[int]) -> Fork | None:
-        """A fork that stayed and has taken this job, if any does."""
+        """Return a waiting fork that has taken this job, or None."""
         while request["module"] in ON_DEVICE and self.staying:
             fork = self.staying[-1]
             with suppress(OSError):  # it is gone
@@ -270,20 +272,20 @@ def _lasting(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _keep_finalizers() -> None:
-    """Lets a fork end without the finalizers of objects that are the server's: PyTorch has 20 ms of them."""
+    """Let a fork end without the finalizers of objects that are the server's: PyTorch has 20 ms of them."""
     for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
         finalizer.atexit = False
 
 
 def _may_fork() -> bool:
-    """Whether it is safe to fork: no second thread, which a fork would lose, and no CUDA context, which it could not
-    use, whichever library made it.
+    """Return whether forking is safe: without a second thread, which a fork loses, or a CUDA context, which it
+    cannot use.
     """
     return len(os.listdir("/proc/self/task")) == 1 and not _holds_driver()
 
 
 def _holds_driver() -> bool:
-    """Whether this process has a file of NVIDIA's driver open. A fork of it would find no device, and say nothing."""
+    """Return whether this process has a file of NVIDIA's driver open. A fork of it would silently find no device."""
     for file in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):  # the listing itself
             if os.readlink(f"/proc/self/fd/{file}").startswith(DRIVERS):

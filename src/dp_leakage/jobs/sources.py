@@ -1,4 +1,4 @@
-"""Whether the package's code is what it was: by its files' times, which costs each job a millisecond."""
+"""Detection of code changes by file times, which costs each job a millisecond."""
 
 import os
 from hashlib import blake2b

@@ -1,4 +1,4 @@
-"""The run's side: starts the process that jobs are forked from."""
+"""Start of the server process by the run."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ THREADS["VECLIB_MAXIMUM_THREADS"] = "1"
 
 
 def start() -> subprocess.Popen[bytes] | None:
-    """Starts the server and announces it to this process's jobs through the environment; None if that is not possible.
+    """Start the server and announce it to this process's jobs through the environment; None if that is impossible.
 
     The server ends when its standard input is closed, and so when this process ends for any reason.
     """

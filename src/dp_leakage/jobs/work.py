@@ -1,4 +1,4 @@
-"""What a fork of the server does: one job, or, where it holds a CUDA context, one job after another."""
+"""Work of a fork of the server: one job or, with a CUDA context, one job after another."""
 
 import atexit
 import ctypes
@@ -25,14 +25,14 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with(server: int) -> None:
-    """From now on this process is killed when the server ends."""
+    """Arrange that this process is killed when the server ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
         os._exit(1)
 
 
 def received(waiting: socket.socket, count: int = FILES) -> tuple[dict[str, Any], list[int]]:
-    """What `handover.send` sent. Raises EOFError, OSError, TypeError or ValueError if it does not arrive whole."""
+    """Return a message of `handover.send`. Raises EOFError, OSError, TypeError or ValueError if it is incomplete."""
     size, files, _, _ = socket.recv_fds(waiting, 8, count)
     try:
         if len(size) < 8 or len(files) < count:
@@ -50,7 +50,7 @@ def received(waiting: socket.socket, count: int = FILES) -> tuple[dict[str, Any]
 
 
 def work(request: dict[str, Any], files: list[int], line: socket.socket | None) -> NoReturn:
-    """Runs in the fork, from start to end.
+    """Run the job in the fork, from start to end.
 
     Args:
         request: the job.
@@ -126,9 +126,9 @@ def _run(module: str) -> tuple[int, bool]:
 
 
 def _stays(before: set[str]) -> bool:
-    """Whether this process may do another job: it holds a CUDA context, and nothing of the job or of the user.
+    """Return whether this process may run another job: it has a CUDA context, and no state of the job or the user.
 
-    Of a job that fails, or after an error of the device, nothing is kept: its process ends.
+    After a failed job or a device error, the process ends.
     """
     if not _holds_context() or threading.active_count() > 1:
         return False
@@ -147,7 +147,7 @@ def _holds_context() -> bool:
 
 
 def _gives_back_memory() -> bool:
-    """Frees the device's memory for the jobs beside this process. False after an error of the device."""
+    """Free the device's memory for other jobs. Returns False after an error of the device."""
     torch: Any = sys.modules["torch"]
     try:
         torch.cuda.synchronize()
@@ -158,7 +158,7 @@ def _gives_back_memory() -> bool:
 
 
 def _leave() -> None:
-    """Lets go of the job's memory, files and folder."""
+    """Release the job's memory, files and folder."""
     with suppress(AttributeError):  # glibc's: jobs are told to keep what they free
         LIBC.malloc_trim(0)
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -176,12 +176,12 @@ def _tell(pipe: int, before: set[str]) -> None:
 
 
 def _lasts(name: str, module: object) -> bool:
-    """Whether a module may be shared: it has a file, and it is not the user's own, which may be edited."""
+    """Return whether a module may be shared: it has a file and is not the user's own, which may be edited."""
     return name != "__main__" and (name.startswith("dp_leakage.") or _is_installed(_origin(module)))
 
 
 def _is_own(name: str, module: object) -> bool:
-    """Whether a module is from a file of the user's."""
+    """Return whether a module comes from a file of the user."""
     return os.sep in _origin(module) and not _lasts(name, module)
 
 
@@ -194,7 +194,7 @@ def _origin(module: object) -> str:
 
 
 def flush() -> None:
-    """Writes out what Python and C hold back."""
+    """Write out what Python and C hold back."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()

@@ -1,4 +1,4 @@
-"""What scores and histories say: pure functions of arrays, every value with a 95 % interval."""
+"""Metrics from scores and histories: pure functions of arrays, every value with a 95 % interval."""
 
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.inversion import measure_inversion

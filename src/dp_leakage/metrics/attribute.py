@@ -1,4 +1,4 @@
-"""How well an attribute's value was guessed, regardless of membership."""
+"""Accuracy of guessed attribute values, regardless of membership."""
 
 import numpy as np
 
@@ -6,16 +6,16 @@ from dp_leakage.metrics.intervals import ROUNDING, Estimate, Z, difference, mean
 
 
 def value_advantage(truth: np.ndarray, guess: np.ndarray) -> Estimate:
-    """TPR − FPR of guessed binary attributes, averaged over features and repeats, with a 95 % interval.
+    """Return TPR − FPR of guessed binary attributes, averaged over features and repeats, with a 95 % interval.
 
     Args:
         truth: bool (R, n, F): the value of each of F features of n records, the same in each of R repeats.
         guess: bool (R, n, F).
 
-    The two rates are means over the same records, so their variances and their correlation come from the
-    records' influence on them (delta method), by the unbiased estimate of each feature. Guesses of a feature that are
-    all right or all wrong, as they often are of rare values, do not show its variance, which is then that of Wilson's
-    interval. A feature with only one value contributes 0 to the mean.
+    The two rates are means over the same records, so their variances and their correlation come from the records'
+    influence on them (delta method), by the unbiased estimate of each feature. Guesses of a feature that are all right
+    or all wrong, as they often are of rare values, do not show its variance, which is then that of Wilson's interval. A
+    feature with only one value contributes 0 to the mean.
     """
     usable = truth[0].any(axis=0) & ~truth[0].all(axis=0)
     if not usable.any():
@@ -43,7 +43,7 @@ def _rate(among: np.ndarray, guess: np.ndarray) -> tuple[Estimate, np.ndarray, n
 
 
 def _least_variance(rate: float, n: int) -> float:
-    """The variance of a rate of n records that Wilson's interval stands for; of one record the largest, 1/4."""
+    """Return the variance implied by Wilson's interval for a rate of n records; for one record the largest, 1/4."""
     if n == 1:
         return 0.25
     _, low, high = wilson(rate, n)

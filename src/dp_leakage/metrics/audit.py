@@ -1,4 +1,4 @@
-"""From the scores of an audit's canaries to lower bounds on ε."""
+"""Lower bounds on ε from the scores of an audit's canaries."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,25 +20,25 @@ def measure_audit(
     comparisons: int,
     seed: int,
 ) -> list[dict]:
-    """Rows ``epsilon_lower_bound`` of one cell: one for each design, for the neighbors of its game.
+    """Return rows ``epsilon_lower_bound`` of one cell: one for each design, for the neighbors of its game.
 
-    If records are exchanged (replace_one), there is a second row, ``neighbors=presence``: what the same guesses say
-    about an ε that is known only for add/remove or zero-out neighbors. It replaces the first in such a comparison and
-    does not count as another bound.
+    If records are exchanged (replace_one), there is a second row, ``neighbors=presence``: the same guesses as evidence
+    against an ε known only for add/remove or zero-out neighbors. It replaces the first in such a comparison and is not
+    a further bound.
 
     Args:
-        frame: design, repeat, place, held (bool, the coin), score (higher means more likely held), with the same places
-            for every model of a design.
-        designs: name → its settings, see the study's schema. For many runs or trials, the first place of each model
-            counts. For one run, all coins of all models count together, as coins of one mechanism that runs the
-            trainings side by side.
+        frame: design, repeat, place, held (bool, inclusion), score (higher means more likely included), with the same
+            places for every model of a design.
+        designs: name → its settings, see the study's schema. Many runs or trials use the first place of each model. One
+            run uses all random choices of all models together, as choices of one mechanism that runs the trainings side
+            by side.
         claim_of: the claim that a design tests.
         comparisons: number of bounds that hold together with 95 % confidence.
         seed: splits the models of ``trials``.
 
     Returns:
-        The rows. Their qualifiers say what was done, what the bound would be alone (``alone``), and the most that the
-        design could have shown (``reach``).
+        The rows. Their qualifiers describe the design, the bound on its own (``alone``), and the largest bound that the
+            design could have shown (``reach``).
     """
     confidence = corrected(CONFIDENCE, comparisons)
     rows = []
@@ -53,7 +53,7 @@ def measure_audit(
 def _of_design(
     name: str, design: Mapping[str, Any], part: pd.DataFrame, claim: Claim, confidence: float, seed: int
 ) -> list[dict]:
-    """The rows of one design, from its coins."""
+    """Return the rows of one design from its random inclusions."""
     score, held = part["score"].to_numpy(), part["held"].to_numpy(dtype=bool)
 
     def of(tested: Claim, level: float) -> Audit:

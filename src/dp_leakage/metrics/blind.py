@@ -1,7 +1,7 @@
-"""A blind guess of who was a member, by what the records are and never by the model under attack.
+"""Blind guess of membership, from the records alone, without the model under attack.
 
-Where members and others come from two sources, attacks may only tell the sources apart. A guess that never saw the
-model finds how much of that the records themselves give away (Das et al. 2024, arXiv 2406.16201).
+If members and non-members come from two sources, attacks may only distinguish the sources. A guess without the model
+measures how much the records themselves reveal (Das et al. 2024, arXiv 2406.16201).
 """
 
 import warnings
@@ -21,17 +21,17 @@ HOW = {"num_leaves": 8, "num_threads": 1, "deterministic": True, "force_row_wise
 def blind_guess(
     member: np.ndarray, y: np.ndarray, x: np.ndarray | None = None, fit: np.ndarray | None = None, seed: int = 0
 ) -> np.ndarray:
-    """The probability of membership, float64 (n,), of each record by models of the other records.
+    """Return the probability of membership, float64 (n,), of each record by models fitted to other records.
 
-    It is the mean logit of a logistic regression and of boosted trees. One slope for all folds calibrates it and is
-    never negative: guesses of noise on a fold that was left out lean the wrong way, and a slope that may turn them
-    round finds "members" in half of all worlds without a difference.
+    It is the mean logit of a logistic regression and of boosted trees, calibrated by one slope ≥ 0 for all folds.
+    Guesses from noise on a left-out fold tend to be anti-correlated, and a slope that may be negative would find
+    "members" in half of all data sets without a difference.
 
     Args:
-        member: bool (n,), members and others, both there.
+        member: bool (n,), with members and non-members.
         y: int64 (n,), the records' classes.
-        x: (n, …) their features; None if they are not known. Few random directions stand for many features.
-        fit: (n, k) how well each label fits its record, by models that saw neither (`label_fit`); None for nothing.
+        x: (n, …) features; None if unknown. A few random projections replace many features.
+        fit: (n, k) fit of each label to its record, by models trained on neither (`label_fit`); None: not used.
         seed: of the folds.
     """
     from sklearn.linear_model import LogisticRegression
@@ -62,7 +62,7 @@ def blind_guess(
 
 
 def label_fit(x: np.ndarray, y: np.ndarray, seed: int = 0) -> np.ndarray:
-    """ln p_y − ln (the largest other p), float64 (n,), by models of the labels of the other folds.
+    """Return ln p_y − ln (the largest other p), float64 (n,), by models fitted to the labels of other folds.
 
     It alone shows that the labels of one side are noisier.
     """
@@ -92,7 +92,9 @@ def _numbers(x: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _linear(known: np.ndarray, of: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Probabilities of the classes ``of`` known records, for others, by a logistic regression."""
+    """Return class probabilities of other records by a logistic regression fitted to classes ``of`` the
+    known records.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -105,7 +107,7 @@ def _linear(known: np.ndarray, of: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 
 def _boosted(known: np.ndarray, of: np.ndarray, asked: np.ndarray, how: dict, rounds: int) -> np.ndarray:
-    """The same by boosted trees; of two classes the probability of the second alone."""
+    """As `_linear`, by boosted trees; for two classes the probability of the second only."""
     import lightgbm
 
     return np.asarray(lightgbm.train(how, lightgbm.Dataset(known, of.astype(int)), rounds).predict(asked))

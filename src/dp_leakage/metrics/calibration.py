@@ -1,9 +1,9 @@
-"""Rates over all records together, and rates of single records, which they are not.
+"""False positive rates pooled over records, and rates of single records.
 
-A threshold that 1 % of all non-members pass may be passed by one record in every model and by another in none: then the
-first is accused wherever it asks, and the rate says little to it ("rates over pooled records are not calibrated per
-record", arXiv 2605.25819). An attacker with reference models can set a threshold for each record instead, by what
-models say that were trained without it. That needs no member, and no other record.
+A threshold that 1 % of all non-members exceed may be exceeded by one record in every model and by another in none. The
+first is then always accused, and the pooled rate says little about it ("rates over pooled records are not calibrated
+per record", arXiv 2605.25819). An attacker with reference models can set a threshold for each record instead, from
+models trained without it. That needs no members and no other records.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ FPRS = (0.01, 0.001)
 
 
 def measure_calibration(frames: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Rows of the membership attacks on one cell, whose members are by coins.
+    """Return rows of the membership attacks on one cell with random inclusion.
 
     Args:
         frames: attack → scores as for `measure.measure_membership`.
@@ -54,14 +54,15 @@ def _within(found: Influences) -> Estimate:
 
 
 def own_rates(score: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """At which false positive rate of its own a record is named: float64 (R, n), NaN where too few models say it.
+    """Return the false positive rate at which each record is identified by its own threshold: float64 (R, n), NaN for
+    too few models.
 
     Args:
-        score: float (R, n), of n records in R models, the higher, the more likely a member.
-        member: bool (R, n), by coins.
+        score: float (R, n), of n records in R models; higher means more likely a member.
+        member: bool (R, n), random inclusion.
 
-    A record's scores in models without it count as normal. A further one exceeds ``score`` with the probability that
-    Student's t, with one degree of freedom less than there are others, gives its distance from their mean (a normal
+    A record's scores in models without it are treated as normal. A further one exceeds ``score`` with a probability
+    given by Student's t of its distance from their mean, with one degree of freedom less than their number (a normal
     prediction interval: Hahn 1969). The model itself is not among them.
     """
     outside = ~member
@@ -84,12 +85,12 @@ def named_by_own(rates: np.ndarray, chosen: np.ndarray, fpr: float) -> Influence
 
 
 def accused_again(score: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
-    """How likely a record that is wrongly named in one model is wrongly named in another one.
+    """Return how likely a record that is wrongly accused in one model is wrongly accused in another one.
 
-    At one threshold for all, which a share ``fpr`` of the non-members passes. It is about ``fpr`` if all records are
-    accused alike, and 1 if always the same ones are. NaN if at most one accusation may be made in all models together,
-    so that nobody can be accused again, or if fewer than `FEWEST_ACCUSED` records that are out of two models are. The
-    number rests on the accused alone.
+    One threshold for all records lets a share ``fpr`` of the non-members pass. The result is about ``fpr`` if all
+    records are accused equally often, and 1 if always the same ones are. It is NaN if at most one accusation is allowed
+    in all models together, or if fewer than `FEWEST_ACCUSED` records that are excluded from two models are accused. The
+    number rests on the accused records alone.
     """
     named, outside = named_at_fpr(score, member, fpr) & ~member, (~member).sum(axis=0)
     times = named.sum(axis=0)

@@ -1,11 +1,11 @@
-"""Lower bounds on ε from the coins of a study, with no further training (design ``coins``).
+"""Lower bounds on ε from a study's random inclusion, without further training (design ``coins``).
 
-Each repeat is a one-run audit whose canaries are the records, or persons, of the pool. The repeats side by side are one
-mechanism with R times as many coins, so all of them together are another such audit. The score for a guess may depend
-on all models but on no coin. Attacks that use the other repeats as references look at those repeats' coins. If one coin
-gives information about another, guesses are right or wrong together, which the bound does not allow: with margins that
-depend on no coin at all, 11 % of such audits raised a false alarm where 5 % may. So the score is how far a record's
-margin lies above its mean over all repeats, whether or not they trained on it.
+Each repeat is a one-run audit whose canaries are the records, or people, of the pool. All repeats together are one
+mechanism with R times as many canaries, and so another such audit. The score for a guess may depend on all models but
+not on inclusion. Attacks that use other repeats as references read those repeats' inclusion. If one inclusion carries
+information about another, guesses are right or wrong together, which the bound does not allow: with margins that do not
+depend on inclusion at all, 11 % of such audits raised a false alarm where 5 % may. So the score is a record's margin
+minus its mean over all repeats, with and without the record.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ SHARE = 0.25  # share of the coins that are guessed, the surest ones
 def measure_coins(
     said: Signals, delta: float, comparisons: int, neighbors: str, own: Claim | None = None
 ) -> list[dict]:
-    """Rows ``epsilon_lower_bound``: of all repeats together, and of each by itself.
+    """Return rows ``epsilon_lower_bound``: of all repeats together, and of each by itself.
 
     Args:
         said: the signals of the repeats of one cell.
@@ -33,7 +33,7 @@ def measure_coins(
         comparisons: number of bounds that the study states together. The rows for ``all`` repeats are corrected for it,
             so that they hold together with 95 % confidence over all cells. The row of one repeat is not corrected
             (``stated=alone``).
-        neighbors: what a coin decides, ``add_remove`` or ``zero_out``, which depends on the batches that it changes.
+        neighbors: ``add_remove`` or ``zero_out``, by the effect of inclusion on the batches.
         own: the claim of exactly this mechanism. From the same guesses it shows more than the bare claim of (ε, δ)-DP,
             and gets a row of its own (``claim=own``), for all repeats together.
     """

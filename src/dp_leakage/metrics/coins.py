@@ -1,9 +1,9 @@
-"""How well scores reveal membership if coins put every record in or out of every repeat (design ``coins``).
+"""Separation of members from non-members under random inclusion (design ``coins``).
 
-Every function takes values, (R, n), of n records in R independently trained runs, and the coins ``member``, bool (R,
+Every function takes values, (R, n), of n records in R independently trained runs, and inclusion ``member``, bool (R,
 n). It returns the metric and each record's influence on it in each run, for an interval over both (`crossed`), or for
-the difference of two cells with the same coins (`paired_difference`). A record is a member in half of the runs, so its
-own peculiarities cancel. Only its difference between in and out remains, and the luck of the coins.
+the difference of two cells with the same inclusion (`paired_difference`). A record is a member in half of the runs, so
+its own properties cancel. Only the difference between in and out remains, and the randomness of inclusion.
 """
 
 import numpy as np
@@ -13,7 +13,9 @@ from dp_leakage.metrics.roc import above_rank, allowed, named_at_rank, placement
 
 
 def rate_difference(values: np.ndarray, member: np.ndarray) -> Influences:
-    """Mean of the members' values minus that of the others, averaged over runs; for flags this is TPR − FPR."""
+    """Return the mean of the members' values minus that of the non-members', averaged over runs; for
+    flags TPR − FPR.
+    """
     (inside, members), (outside, others) = (_mean_of(values, chosen) for chosen in (member, ~member))
     return _over_runs(inside - outside, members - others)
 
@@ -25,7 +27,7 @@ def balanced_accuracy(flags: np.ndarray, member: np.ndarray) -> Influences:
 
 
 def auc(scores: np.ndarray, member: np.ndarray) -> Influences:
-    """Area under the ROC of each run, averaged: the probability that a member scores higher than another record.
+    """Return the mean area under the ROC of each run: the probability that a member scores higher than a non-member.
 
     A member's influence is its placement among the others of its run, and vice versa (DeLong, DeLong & Clarke-Pearson
     1988).
@@ -51,11 +53,11 @@ def aligned(scores: np.ndarray) -> np.ndarray:
 
 
 def share_above(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
-    """The value of `rates.tpr_at` (but for one non-member) and each record's influence on it in each run.
+    """Return the value of `rates.tpr_at` (up to one non-member) and each record's influence on it in each run.
 
-    One threshold of the aligned scores holds for all runs. Each non-member moves it, and with it the share of members
-    by the slope of the ROC, which is taken over the range in which 95 % of draws put the true threshold. A record that
-    passes in one run tends to pass in all, so that range is one of fewer, independent non-members.
+    One threshold of the aligned scores holds for all runs. Each non-member shifts it, and with it the share of members
+    by the slope of the ROC, estimated over the range that contains the true threshold in 95 % of draws. A record that
+    passes in one run tends to pass in all, so the range is computed for the smaller number of independent non-members.
     """
     scores = aligned(scores)
     outside = np.sort(scores[~member])[None, ::-1]
@@ -71,15 +73,15 @@ def share_above(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influence
 
 
 def _independent(share: Influences) -> int:
-    """How many independent records would know a share as well as these do, by their influences on it."""
+    """Return the number of independent records that would determine a share as precisely, by the influences on it."""
     value, low, high = crossed(share)
     half = (high - low) / 2
     return int(value * (1 - value) * (Z / half) ** 2) if half > 0 else share.blocks[0].size
 
 
 def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarray:
-    """The records, bool (R, n), that an attacker names who is wrong about at most a share ``fpr`` of the records that
-    are out, at one threshold of the aligned scores.
+    """Return the records, bool (R, n), above the common threshold of aligned scores with a false positive rate of at
+    most ``fpr``.
     """
     scores = aligned(scores)
     outside = np.sort(scores[~member])[None, ::-1]
@@ -87,7 +89,7 @@ def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarr
 
 
 def paired_difference(a: Influences, b: Influences) -> Estimate:
-    """a − b, with a 95 % interval, for two cells with the same records and the same coins.
+    """Return a − b, with a 95 % interval, for two cells with the same records and the same random inclusion.
 
     Where no record differs in any run, `with_unseen` is added.
     """
@@ -99,7 +101,7 @@ def paired_difference(a: Influences, b: Influences) -> Estimate:
 
 
 def _over_runs(each: np.ndarray, moved: np.ndarray) -> Influences:
-    """The mean of the runs' values, (R,), given how far each record moves its run's value, (R, n)."""
+    """Return the mean of the runs' values, (R,), given each record's influence on its run's value, (R, n)."""
     return Influences(float(each.mean()), (moved + (each - each.mean())[:, None],))
 
 

@@ -1,7 +1,7 @@
-"""Numbers that are tested one-sided at any level: a mean over repeats and records, with the parts of its variance.
+"""Contrasts for one-sided tests at any level: a mean over repeats and records, with the components of its variance.
 
-`intervals.crossed` gives a 95 % interval of such a number. A test that shares its error among settings needs the reach
-at other levels, also long after the scores were read. So a `Contrast` keeps what every level needs.
+`intervals.crossed` gives a 95 % interval of such a number. A test that divides its error among settings needs limits at
+other levels, also long after the scores were read. So a `Contrast` stores what every level needs.
 """
 
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class Contrast:
     def measured(cls, value: float, influences: np.ndarray, records: float | None = None) -> "Contrast":
         """Return the contrast with these influences, float64 (R, n), of which ``records`` are independent (None: n).
 
-        The records' variance is at least that of one record's worth. One record alone says nothing.
+        The records' variance is at least the contribution of one record. A single record has no information on it.
         """
         repeats, n = influences.shape
         if n < 2:
@@ -56,12 +56,12 @@ class Contrast:
 
     @classmethod
     def unpaired(cls, own: Estimate, base: Estimate, weight: float) -> "Contrast":
-        """Return own − weight · base of two independent numbers that are known by their 95 % intervals."""
+        """Return own − weight · base of two independent numbers with known 95 % intervals."""
         halves = [(one.high - one.low) / 2 / Z for one in (own, base)]
         return cls(own.value - weight * base.value, 0.0, halves[0] ** 2 + (weight * halves[1]) ** 2, 0.0, 1, inf)
 
     def reach(self, level: float) -> float:
-        """Return how far the number may be from its value on one side, with an error of ``level`` in (0, ½).
+        """Return the one-sided distance from the value to its limit, with an error of ``level`` in (0, ½).
 
         As `intervals.crossed`: the root of the mean square of Satterthwaite's half-width and MOVER's.
         """
@@ -70,13 +70,13 @@ class Contrast:
 
     @property
     def of_records(self) -> float:
-        """The part of the variance that no number of repeats takes away."""
+        """Return the component of the variance that does not shrink with more repeats."""
         return max(self.var_records - self.var_cells, 0.0)
 
     def later(self, repeats: int, moved: float = 0.0) -> "Contrast":
-        """Return what so many repeats of the same records may show, at least as many as now.
+        """Return a possible result with that many repeats of the same records, at least as many as now.
 
-        The number moves by ``moved`` standard deviations of what it may still move by.
+        The number moves by ``moved`` standard deviations of its remaining uncertainty.
         """
         share = self.repeats / repeats
         cells = self.var_cells * share

@@ -1,9 +1,9 @@
-"""Which single records give themselves away, where coins put each record in or out of every repeat.
+"""Records whose own membership is detectable, under random inclusion.
 
-A record's evidence is how much higher it scores in than out, over its own standard deviation plus one common to all
-records (SAM: Tusher, Tibshirani & Chu 2001). Chance is what records show once their coins are dealt anew among their
-repeats. So many of those with at least this evidence are expected to be false. It says that membership shows, not how
-well.
+A record's evidence is the difference of its scores in and out, over its own standard deviation plus one common to all
+records (SAM: Tusher, Tibshirani & Chu 2001). The null distribution permutes each record's inclusion among its repeats,
+and gives the expected number of false discoveries at each level of evidence. Evidence says that membership is
+detectable, not how well.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ SMALLEST = 1e-9  # deviation, in quartile ranges of a run's scores
 
 
 class Exposed(NamedTuple):
-    """The records that stand out.
+    """Records with detectable membership.
 
     Attributes:
         evidence: float64 (n,) of all records; −inf where a record was in no repeat, or in all.
@@ -34,14 +34,14 @@ class Exposed(NamedTuple):
 
 
 def exposed(score: np.ndarray, member: np.ndarray, seed: int = 0) -> Exposed:
-    """Return the records that stand out; nobody with fewer than `REPEATS` repeats.
+    """Return the records with detectable membership; none with fewer than `REPEATS` repeats.
 
     The common deviation does not depend on the coins. Otherwise records that leak would shrink what chance shows.
 
     Args:
         score: float (R, n); higher means member.
-        member: bool (R, n), by coins.
-        seed: of the coins that are dealt anew.
+        member: bool (R, n), random inclusion.
+        seed: of the coins that are dealt again.
     """
     rng, score = np.random.default_rng(seed), aligned(score)
     score = score - score.mean(axis=0)
@@ -61,7 +61,7 @@ def exposed(score: np.ndarray, member: np.ndarray, seed: int = 0) -> Exposed:
 
 
 def evidence(score: np.ndarray, member: np.ndarray, common: float) -> np.ndarray:
-    """Return how much higher each record scores in than out, in moderated standard errors: float64 (n,).
+    """Return each record's excess of scores in over scores out, in moderated standard errors: float64 (n,).
 
     Args:
         score: float (R, n), each record's with a mean of 0.

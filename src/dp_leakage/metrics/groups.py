@@ -1,7 +1,7 @@
-"""How much an attack finds in each group of records, and how much more than among all others.
+"""Advantage of an attack within each group of records, and its excess over all other records.
 
-The attacker has one threshold for everybody, chosen on other records than it is judged on (`reached`), as one who does
-not care about groups has.
+The attacker uses one threshold for everybody, chosen on other records than it is judged on (`reached`), as an attacker
+who ignores groups does.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ LIMITS = (-2.0, 2.0)  # of a difference of advantages
 
 
 def measure_groups(frames: Mapping[str, pd.DataFrame], groups: Mapping[str, Mapping[str, np.ndarray]]) -> list[dict]:
-    """Rows of the membership attacks on one cell, for every group of records with enough members and others.
+    """Return rows of the membership attacks on one cell, for every group with enough members and non-members.
 
     Args:
         frames: attack → scores as for `measure.measure_membership`, of the same models and records.
@@ -53,7 +53,8 @@ def _excess_of(inside: np.ndarray) -> Judge:
 
 
 def excess(named: np.ndarray, member: np.ndarray, inside: np.ndarray) -> Estimate:
-    """The advantage within a group less that of all others, with a 95 % interval over records and repeats.
+    """Return the advantage within a group minus that of all other records, with a 95 % interval over records and
+    repeats.
 
     The two have no record in common, but all repeats.
 
@@ -82,7 +83,7 @@ def _side_by_side(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _large_enough(
     groups: Mapping[str, Mapping[str, np.ndarray]], record: np.ndarray, member: np.ndarray
 ) -> Iterator[tuple[str, str, np.ndarray]]:
-    """What each group differs in, its name, and which records, bool (n,), belong to it."""
+    """Yield each group's criterion, its name, and its records, bool (n,)."""
     for by, named in groups.items():
         for name, rows in named.items():
             inside = np.isin(record, rows)
@@ -91,7 +92,7 @@ def _large_enough(
 
 
 def _enough(member: np.ndarray) -> bool:
-    """Whether every repeat has enough members and others among these records."""
+    """Return whether every repeat has enough members and non-members among these records."""
     members = np.atleast_2d(member).sum(axis=1)
     return bool(min(members.min(), (member.shape[-1] - members).min()) >= FEWEST)
 

@@ -1,7 +1,7 @@
-"""How good guesses of attributes are where an attacker is surest, and how near guesses of numbers come.
+"""Precision of the most confident attribute guesses, and closeness of guessed numbers.
 
-A mean over all guesses hides an attacker who is right about few people and knows about whom. So the surest guesses are
-judged by themselves: the positive predictive value of the top share (Jayaraman & Evans 2022).
+A mean over all guesses hides an attacker who is right about few people and knows which. So the most confident guesses
+are judged by themselves: the positive predictive value of the top share (Jayaraman & Evans 2022).
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ TOP = 0.1  # share of the guesses about members that are the surest
 
 
 def measure_guesses(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Rows of one attack on attributes beside imputation, about members and over all repeats.
+    """Return rows of one attribute inference attack and of imputation, about members and over all repeats.
 
     Args:
         frame: as `attacks.attributes.guessing.guessed` makes it.
@@ -69,7 +69,7 @@ def _beside(
 
 
 def right_of_surest(right: np.ndarray, confidence: np.ndarray, member: np.ndarray, top: float = TOP) -> Influences:
-    """The share of right guesses among the surest ones about members.
+    """Return the share of right guesses among the most confident ones about members.
 
     Args:
         right: bool (R, n, F), of F features of n records by R models.
@@ -93,13 +93,14 @@ def right_of_surest(right: np.ndarray, confidence: np.ndarray, member: np.ndarra
 
 
 def explained(true: np.ndarray, guess: np.ndarray, member: np.ndarray) -> Influences:
-    """R², the mean over the features: 1 for exact guesses, 0 for always naming the members' mean, below it for worse.
+    """Return R², the mean over the features: 1 for exact guesses, 0 for always guessing the members' mean, below 0 for
+    worse.
 
     Args:
-        true, guess: float (R, n, F), numbers; the members' of each feature and model are not all equal.
+        true, guess: float (R, n, F), numbers; the members' values of each feature and model are not all equal.
         member: bool (R, n).
 
-    The members' mean and spread of a feature count as given (delta method for the ratio of squares).
+    The members' mean and spread of a feature are treated as known (delta method for the ratio of squares).
     """
     inside = member[..., None]
     count = member.sum(axis=1)

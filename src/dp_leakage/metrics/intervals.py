@@ -35,7 +35,7 @@ UNKNOWN_DIFFERENCE = Estimate(float("nan"), -1.0, 1.0)
 
 
 def wilson(fraction: float, n: float, quantile: float = Z) -> Estimate:
-    """Wilson's score interval for a fraction in [0, 1] seen among n > 0 independent records.
+    """Return Wilson's score interval for a fraction in [0, 1] among n > 0 independent records.
 
     n may be an effective size, any real number; n = 0 means no information and gives [0, 1]. Another ``quantile`` of
     the normal distribution gives another confidence.
@@ -50,7 +50,7 @@ def wilson(fraction: float, n: float, quantile: float = Z) -> Estimate:
 
 
 def mean_in_unit_range(value: float, variance: float, n: float) -> Estimate:
-    """Interval of a mean in [0, 1] whose estimate has the given variance.
+    """Return the interval of a mean in [0, 1] whose estimate has the given variance.
 
     Wilson's interval at the effective size v(1-v)/variance. A variance of zero (equal records, or a single one) says
     nothing about the true variance, so then the number of records n is used.
@@ -68,7 +68,7 @@ def mean_of_fractions(values: np.ndarray) -> Estimate:
 
 
 def difference(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
-    """Interval of a − b; for two independent Wilson intervals this is Newcombe's (1998, method 10).
+    """Return the interval of a − b; for two independent Wilson intervals this is Newcombe's (1998, method 10).
 
     ``correlation`` in [-1, 1] is that of the two estimates, if they come from the same records.
     """
@@ -81,7 +81,7 @@ def difference(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
 
 
 def ratio(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
-    """Interval of a / b, b > 0 (MOVER-R, Donner & Zou 2012; Fieller's if symmetric).
+    """Return the interval of a / b, b > 0 (MOVER-R, Donner & Zou 2012; Fieller's if symmetric).
 
     ``correlation`` in [-1, 1] is that of the two estimates. The end E of the interval solves (a − E b)² = (a's reach)²
     + E² (b's reach)² − 2 E · correlation · (a's reach) (b's reach). If b's interval reaches so low that the ratio is
@@ -103,7 +103,7 @@ def ratio(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
 
 
 def widen(estimate: Estimate, *reaches: tuple[float, float], limits: tuple[float, float]) -> Estimate:
-    """The estimate with further independent errors (below, above) ≥ 0 added in quadrature, kept in limits."""
+    """Add further independent errors (below, above) ≥ 0 to an estimate in quadrature, within limits."""
     value = estimate.value
     low = value - np.hypot.reduce([value - estimate.low, *(below for below, _ in reaches)])
     high = value + np.hypot.reduce([estimate.high - value, *(above for _, above in reaches)])
@@ -111,7 +111,7 @@ def widen(estimate: Estimate, *reaches: tuple[float, float], limits: tuple[float
 
 
 def over_repeats(records: Estimate, values: np.ndarray, limits: tuple[float, float] = (0.0, 1.0)) -> Estimate:
-    """Interval of a mean over R repeats that share their records, with both kinds of chance added in quadrature.
+    """Return the interval of a mean over R repeats with the same records, both errors added in quadrature.
 
     Args:
         records: the mean over repeats, with an interval for the sampling of records only.
@@ -146,18 +146,18 @@ class Influences(NamedTuple):
     judged: int | None = None
 
     def times(self, factor: float) -> "Influences":
-        """Of the number times a factor > 0."""
+        """Scale the number by a factor > 0."""
         return Influences(self.value * factor, tuple(block * factor for block in self.blocks), self.judged)
 
     def wider(self, factor: float) -> "Influences":
-        """Of the same number, if its errors are ``factor`` times as large."""
+        """Scale the errors by ``factor`` and keep the number."""
         return self.times(factor)._replace(value=self.value)
 
     def of(self, owner: np.ndarray) -> "Influences":
-        """Of the owners of the records, int64 (n,) from 0 on, who are independent where their records are not.
+        """Aggregate to the records' owners, int64 (n,) from 0 on, who are independent where their records are not.
 
-        An owner's influence is the sum of the records' (Obuchowski 1997 for the area under a ROC; the sandwich of
-        Liang & Zeger 1986 for rates), scaled so that the mean over the owners is the mean over the records.
+        An owner's influence is the sum of the records' (Obuchowski 1997 for the area under a ROC; the sandwich of Liang
+        & Zeger 1986 for rates), scaled so that the mean over the owners is the mean over the records.
         """
         owners = int(owner.max()) + 1
 
@@ -168,14 +168,14 @@ class Influences(NamedTuple):
 
 
 def influences_of_mean(values: np.ndarray) -> Influences:
-    """For the mean of (R, n) values; NaN is a missing value."""
+    """Return the influences on the mean of (R, n) values; NaN is a missing value."""
     there = ~np.isnan(values)
     mean = float(values[there].mean()) if there.any() else float("nan")
     return Influences(mean, (np.where(there, values - mean, 0.0) * (values.size / max(int(there.sum()), 1)),))
 
 
 def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Estimate:
-    """Interval over both the records and the repeats that a number was measured on.
+    """Return the interval of a number over both its records and its repeats.
 
     Args:
         found: the number and its influences.
@@ -197,7 +197,7 @@ def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Est
 
 
 class Layout(NamedTuple):
-    """What an interval needs of a block of influences, (R, n).
+    """Sufficient statistics of a block of influences, (R, n), for an interval.
 
     Attributes:
         rows: (R,) means over the records of each repeat.
@@ -238,9 +238,9 @@ def over_layouts(
 
 
 def crossed_difference(a: Influences, b: Influences) -> Estimate:
-    """Interval of a − b, each measured on its own repeats and both on the same records, in the same order.
+    """Return the interval of a − b, each measured on its own repeats and both on the same records, in the same order.
 
-    If the repeats are paired too (the same splits, drawn anew for each repeat), subtract the blocks and use `crossed`.
+    If the repeats are paired too (the same splits, drawn again for each repeat), subtract the blocks and use `crossed`.
     Where no record differs over its repeats, `with_unseen` is added.
     """
     below, above = _reach([[layout(block) for block in a.blocks], [layout(-block) for block in b.blocks]])
@@ -252,11 +252,11 @@ def crossed_difference(a: Influences, b: Influences) -> Estimate:
 
 
 def with_unseen(difference: Estimate, n: int) -> Estimate:
-    """The difference of two cells that are alike on all of n records, with what records of another kind might do.
+    """Widen the difference of two cells that agree on all n records for kinds of records that do not occur among them.
 
-    Where no record differs at all, the spread of what was seen is 0 and says nothing of records of another kind, of
-    which there happen to be none. The interval then holds what up to a share 1 − 0.025^(1/n) of such records can do,
-    each of them at most 1 (the rule of three: Hanley & Lippman-Hand 1983; 0.018 for n = 200).
+    If no record differs, the observed spread is 0, although other records might differ. The interval then includes the
+    effect of a share of up to 1 − 0.025^(1/n) of such records, each at most 1 (the rule of three: Hanley & Lippman-Hand
+    1983; 0.018 for n = 200).
     """
     unseen = 1 - ((1 - CONFIDENCE) / 2) ** (1 / n)
     return widen(difference, (unseen, unseen), limits=(-1.0, 1.0))
@@ -271,7 +271,7 @@ class _Spread(NamedTuple):
 
 
 def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
-    """How far the interval of a sum over groups of repeats reaches below and above it.
+    """Return the distances from a sum over groups of repeats to the lower and upper ends of its interval.
 
     A group is given by the layouts of its blocks. The k-th blocks of all groups have the same records.
     """
@@ -301,7 +301,7 @@ def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
 
 
 def _hall(quantile: float, skewness: float) -> float:
-    """How far to move a quantile of a studentised mean with this skewness (Hall 1992, cubic transformation)."""
+    """Return the shift of a quantile of a studentized mean with this skewness (Hall 1992, cubic transformation)."""
     if abs(skewness) < 1e-6:
         return 0.0
     moved = 3 / skewness * (np.cbrt(1 + skewness * (quantile - skewness / 6)) - 1)
@@ -309,7 +309,8 @@ def _hall(quantile: float, skewness: float) -> float:
 
 
 def of_repeats(means: np.ndarray, of_cells: float) -> _Spread:
-    """The part of the variance of a mean of R repeats' means that comes from the repeats and from the cells.
+    """Return the components of the variance of a mean of R repeats' means that come from the repeats and from the
+    cells.
 
     The cells alone give ``of_cells``, so it is at least what one of ten studies with that variance would show.
     """
@@ -329,7 +330,7 @@ def _of_records(means: np.ndarray) -> _Spread:
 
 
 def freedom_of(deviations: np.ndarray) -> float:
-    """How many degrees of freedom the variance of n ≥ 2 deviations from their mean has, with their excess kurtosis κ.
+    """Return the degrees of freedom of the variance of n ≥ 2 deviations from their mean, with excess kurtosis κ.
 
     Var(s²) = σ⁴(2/(n−1) + κ/n). No variance has n − 1.
     """

@@ -1,4 +1,4 @@
-"""How close inverted images come to the training images of their class: from score files to metric rows."""
+"""Distance of inverted images from the training images of their class: from score files to metric rows."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ KEYS = ("repeat", "target", "restart", "distance", "ssim", "confidence")
 
 
 def measure_inversion(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Rows of one attack of the family ``model_inversion`` on one cell.
+    """Return rows of one attack of the family ``model_inversion`` on one cell.
 
     Args:
         frame: repeat, target (the class), restart, distance (Euclidean), ssim, confidence, and the attack's own

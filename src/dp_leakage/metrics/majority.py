@@ -1,4 +1,4 @@
-"""What always naming the most frequent class reaches: an accuracy above it is the least that a model must have."""
+"""Accuracy of always predicting the most frequent class, the minimum that a model must exceed."""
 
 import numpy as np
 

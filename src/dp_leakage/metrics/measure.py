@@ -1,4 +1,4 @@
-"""From score files to metric rows: one row per repeat, and one for all of them together.
+"""Metric rows from score files: one row per repeat, and one for all repeats together.
 
 `metrics.rows` says what a row is. Intervals are 95 %. Those of ``all`` cover the sampling of records and the spread
 between repeats. Those of one repeat cover the sampling of records for that trained model.
@@ -38,7 +38,7 @@ FPR_OF_TPR = (0.01, 0.001)
 
 
 def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -> list[dict]:
-    """Rows of one membership attack on one cell.
+    """Return rows of one membership attack on one cell.
 
     Args:
         frame: repeat, record, member, score, flagged: one row per repeat and record, in any order, the same
@@ -53,7 +53,7 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
             threshold_advantage is TPR − FPR at fixed thresholds, for the report's test (`thresholds`). Further rows
             follow the papers' definitions: membership_advantage and balanced_accuracy of the attack's own decision;
             membership_auc; and members_exposed with counting=mean and, over all repeats, counting=all_runs. If rows are
-            persons, and ``of_records`` keeps the scores of their records: record_advantage, record_auc and record_tpr,
+            people, and ``of_records`` keeps the scores of their records: record_advantage, record_auc and record_tpr,
             what the attack reaches against single records.
 
     Raises:
@@ -80,7 +80,7 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
 
 
 def _of_single_records(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """What an attack on single records reaches, from the score files of persons; only persons are independent."""
+    """Return an attack's metrics on single records, from the score files of people; only people are independent."""
     apart = frame.explode("of_records", ignore_index=True)
     apart = apart.assign(place=apart.groupby(["repeat", "record"]).cumcount(), score=apart["of_records"].astype(float))
     (score, person), member = by_repeat(apart, ["score", "record"], ["record", "place"])
@@ -97,7 +97,7 @@ def _of_single_records(frame: pd.DataFrame, attack: str) -> list[dict]:
 
 
 class Measure(NamedTuple):
-    """One number in the two designs of a study.
+    """A metric in the two designs of a study.
 
     Attributes:
         fixed: function of members' (R, m) and non-members' values (R, n) that gives its estimate.
@@ -144,12 +144,14 @@ def _told(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
 
 
 def _worth(worth: float, **own: Any) -> dict:
-    """The row that says how many independent non-members a TPR rests on."""
+    """Return the row with the number of independent non-members behind a TPR."""
     return row("nonmembers_worth", ALL, Estimate(worth, float("nan"), float("nan")), **own)
 
 
 def _exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
-    """How many members are named at a false positive rate; with coins, out of the mean number of members."""
+    """Count the members identified at a false positive rate; with random inclusion, out of the mean
+    number of members.
+    """
     rate = tpr_at(score, member, fpr)
     if member.ndim == 1 and rate.measured:
         return roc.members_exposed(score[:, member], score[:, ~member], fpr, "mean")
@@ -158,7 +160,7 @@ def _exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
 
 
 def _always_exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
-    """How many members are named in every run in which they are members; with coins, of a run on average."""
+    """Count the members identified in every run that includes them; with random inclusion, per run on average."""
     if not tpr_at(score, member, fpr).measured:
         return Estimate(float("nan"), 0.0, float(member.sum(axis=-1).mean()))
     if member.ndim == 1:
@@ -168,17 +170,17 @@ def _always_exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estima
 
 
 def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) -> list[dict]:
-    """Rows for an attacker who has all membership attacks and uses the best one.
+    """Return rows for an attacker who has all membership attacks and uses the best one.
 
     Args:
         frames: attack → scores as for `measure_membership`, of the same models and records.
-        repeats: whether rows of every single repeat are wanted too.
+        repeats: whether to return rows of every single repeat.
 
     Returns:
         Rows reached_advantage, and reached_tpr for each false positive rate, with ``attack=strongest;of=NAME``, where
-        NAME is the attack that does best on all records, at each rate anew. Of its number, what the choice among the
-        attacks adds by luck is taken off. The interval is for the number of the truly best attack (`of_strongest`).
-        nonmembers_worth is that of the attack whose non-members are worth most.
+            NAME is the attack that is best on all records, separately for each rate. The number is corrected for the
+            choice among the attacks. The interval is for the truly best attack (`of_strongest`). nonmembers_worth
+            belongs to the attack with the largest such number.
 
     Raises:
         ValueError: as `measure_membership`, or the attacks were not made on the same records.
@@ -205,9 +207,9 @@ def _of_largest(
     largest: Callable[[list[np.ndarray], np.ndarray], tuple[Estimate, int]],
     repeats: bool,
 ) -> list[dict]:
-    """Rows of the largest of several attacks' numbers, given each one's values (R, n).
+    """Return rows of the largest of several attacks' numbers, given each attack's values (R, n).
 
-    ``largest`` gives the number, and the place of the attack that has it.
+    ``largest`` returns the number and the index of its attack.
     """
     found = {
         repeat: largest([one[here] for one in values.values()], _of_runs(member, here))
@@ -225,21 +227,22 @@ def _runs(n: int, repeats: bool) -> Iterator[tuple[str, slice]]:
 
 
 def _of_runs(member: np.ndarray, here: slice) -> np.ndarray:
-    """The members of these runs; those of a single run are fixed."""
+    """Return the members of these runs; those of a single run are fixed."""
     chosen = member if member.ndim == 1 else member[here]
     return chosen[0] if chosen.ndim == 2 and here != slice(None) else chosen
 
 
 def _largest_advantage(values: list[np.ndarray], member: np.ndarray) -> tuple[Estimate, int]:
-    """The largest advantage of those whom several attacks name, (R, n) each, and the place of its attack."""
+    """Return the largest advantage of several attacks' flags, (R, n) each, and the index of its attack."""
     moved = [roc.with_choice(_moved(one, member, roc.gap, coins.rate_difference)) for one in values]
     return _largest([REACHED(one, member) for one in values], moved, REACHED.limits)
 
 
 def _largest_rate(values: list[np.ndarray], member: np.ndarray, fpr: float) -> tuple[Estimate, int]:
-    """The largest TPR of several attacks' scores, (R, n) each, and the place of its attack.
+    """Return the largest TPR of several attacks' scores, (R, n) each, and the index of its attack.
 
-    One that cannot be measured may still be the largest, up to its upper end. If none can, the TPR is unknown.
+    A TPR that cannot be measured may still be the largest, up to its upper end. If no TPR can be measured, the result
+    is unknown.
     """
     rates = [tpr_at(one, member, fpr) for one in values]
     if not any(rate.measured for rate in rates):
@@ -260,12 +263,12 @@ def _moved(
 
 
 def _largest(alone: list[Estimate], moved: list[Influences], limits: tuple[float, float]) -> tuple[Estimate, int]:
-    """The largest of these numbers (`of_strongest`), and the place of the attack that has it."""
+    """Return the largest of these numbers (`of_strongest`), and the index of its attack."""
     return of_strongest(alone, moved, limits), int(np.argmax([one.value for one in alone]))
 
 
 def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Rows of one attribute inference attack on one cell.
+    """Return rows of one attribute inference attack on one cell.
 
     Args:
         frame: repeat, record, member, feature, truth, guess: one row per repeat, record and feature; truth
@@ -328,7 +331,7 @@ def measure_training(
     n_test: int,
     guessing: float | None = None,
 ) -> list[dict]:
-    """Rows for a cell's accuracies after the last epoch, and for the accuracy lost to its defense.
+    """Return rows for a cell's accuracies after the last epoch, and for the accuracy lost to its defense.
 
     Args:
         history: repeat, epoch, train_accuracy, test_accuracy.

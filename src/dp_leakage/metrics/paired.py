@@ -1,15 +1,15 @@
 """Accuracy lost against another model that was tested on the same records.
 
-Two models are right on mostly the same records, so what the choice of the test records does to one accuracy it does to
-the other. Their difference is the share of the records that only the first has right, less the share that only the
-second has right. The intervals of these two shares give its interval (MOVER, Zou & Donner 2008; Newcombe 1998, method
-10). Wilson's intervals do not collapse where the models never differ, and are right where one of them alone is ever
-right, which a correlation of the two accuracies (Newcombe 1998, *Improved confidence intervals for the difference
-between binomial proportions based on paired data*) is not.
+Two models are right on mostly the same records, so the choice of the test records affects both accuracies alike. Their
+difference is the share of records that only the first classifies correctly, minus the share that only the second does.
+The intervals of these two shares give its interval (MOVER, Zou & Donner 2008; Newcombe 1998, method 10). Wilson's
+intervals do not collapse if the models never differ, and are valid if only one of them is ever right. An interval from
+the correlation of the two accuracies (Newcombe 1998, *Improved confidence intervals for the difference between binomial
+proportions based on paired data*) is not.
 
-The models' trainings count as independent, so their spreads are added and nothing of them cancels. That errs on the
-safe side where the same repeat of both trains on the same records (design ``coins``). With fewer than
-`intervals.FEWEST_REPEATS` trainings the interval is for these models, and has no such spread.
+The models' trainings are treated as independent, so their variances add and nothing cancels. This is conservative where
+the same repeat of both trains on the same records (design ``coins``). With fewer than `intervals.FEWEST_REPEATS`
+trainings the interval is for these models, and has no such variance.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ READ = ("repeat", RIGHT, ASKED)  # columns of a training's history that `right_a
 
 
 def right_answers(history: pd.DataFrame) -> RightAnswers | None:
-    """The right answers after the last epoch, as a training keeps them in its history; None if it does not."""
+    """Return the right answers after the last epoch from a training's history, or None if the history lacks them."""
     if RIGHT not in history:
         return None
     rows = history[history[RIGHT].notna()].sort_values("repeat")
@@ -47,7 +47,9 @@ def right_answers(history: pd.DataFrame) -> RightAnswers | None:
 
 
 def pairs(own: RightAnswers, base: RightAnswers) -> bool:
-    """Whether two models can be compared person by person: they were asked about the same two people or more."""
+    """Return whether two models can be compared person by person: both were queried about the same two or
+    more people.
+    """
     return len(own.asked) > 1 and np.array_equal(own.asked, base.asked)
 
 
@@ -58,10 +60,10 @@ def unpaired_loss(own: Estimate, base: Estimate) -> Estimate:
 
 
 def paired_loss(own: RightAnswers, base: RightAnswers) -> Estimate:
-    """1 − own / base of the mean accuracies of R and S models on the same records, for which `pairs` holds.
+    """Return 1 − own / base of the mean accuracies of R and S models on the same records, for which `pairs` holds.
 
-    The difference is divided by the accuracy of ``base`` (`ratio`); their correlation is that which the choice of the
-    records makes.
+    The difference is divided by the accuracy of ``base`` (`ratio`); the correlation is the one from the choice of
+    records.
 
     Args:
         own, base: right answers. Repeats of one side are independent trainings.
@@ -83,9 +85,10 @@ def paired_loss(own: RightAnswers, base: RightAnswers) -> Estimate:
 
 
 def _as_independent(shares: np.ndarray, variances: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """How many independent records know each share as well, float64 (k,).
+    """Return the number of independent records that determine each share as precisely, float64 (k,).
 
-    A share without variance counts as many as the last one, but no more than the records and no less than alike people.
+    A share without variance gets the number of the last one, between the effective number of people and the number of
+    records.
     """
     spread, fewest = shares * (1 - shares), effective_of(asked)
     last = float(spread[-1] / variances[-1]) if variances[-1] > 0 else fewest
@@ -94,9 +97,9 @@ def _as_independent(shares: np.ndarray, variances: np.ndarray, asked: np.ndarray
 
 
 def _freedom(more: np.ndarray, asked: np.ndarray) -> float:
-    """The degrees of freedom of a variance between people, few if it comes from few of them.
+    """Return the degrees of freedom of a variance between people, few if it comes from few of them.
 
-    Of single records the number alone counts: Wilson's interval knows how a share of them is distributed.
+    For single records the number alone decides: Wilson's interval contains the distribution of a share.
     """
     most = max(effective_of(asked) - 1, 1.0)
     if asked.max() == 1:
@@ -105,7 +108,7 @@ def _freedom(more: np.ndarray, asked: np.ndarray) -> float:
 
 
 def _correlation(variances: np.ndarray) -> float:
-    """Of the first two shares."""
+    """Return the correlation of the first two shares."""
     scale = float(np.sqrt(variances[0, 0] * variances[1, 1]))
     return float(variances[0, 1]) / scale if scale > 0 else 0.0
 
@@ -124,7 +127,9 @@ def _over_trainings(records: Estimate, between: Spread, level: float) -> Estimat
 
 
 def _share_over_trainings(share: float, known: float, between: Spread, level: float) -> Estimate:
-    """Wilson's interval of a share that ``known`` independent records tell, with the chance of the trainings added."""
+    """Return Wilson's interval of a share based on ``known`` independent records, with the variance of the trainings
+    added.
+    """
     far, spread = float(ndtri(level)), share * (1 - share)
     half = half_width(spread / known, between, level)
     return wilson(share, spread * (far / half) ** 2 if half > 0 else known, far)

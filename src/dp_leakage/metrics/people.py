@@ -1,4 +1,4 @@
-"""Shares of right answers over independent people, whose own records may be alike."""
+"""Shares of right answers over independent people, whose own records may be similar."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,8 @@ RIGHT, ASKED = "right", "asked"  # columns of a training's history, see `RightAn
 
 
 class RightAnswers(NamedTuple):
-    """How often R models are right on the same records of P people. Without people every record is a person of its own.
+    """Number of right answers of R models on the same records of P people. Without people every record has its own
+    owner.
 
     Attributes:
         right: int32 (R, P): how many of a person's records each model is right on.
@@ -24,7 +25,7 @@ class RightAnswers(NamedTuple):
 
     @classmethod
     def of(cls, right: np.ndarray, person: np.ndarray | None = None) -> "RightAnswers":
-        """From right answers, bool (R, n). ``person``, (n,), says whose each record is; None: all are of others."""
+        """Count right answers, bool (R, n). ``person``, (n,), is the owner of each record; None: all owners differ."""
         if person is None:
             return cls(right.astype(np.int32), np.ones(right.shape[1], np.int32))
         _, own, counts = np.unique(person, return_inverse=True, return_counts=True)
@@ -32,12 +33,12 @@ class RightAnswers(NamedTuple):
 
     @property
     def accuracies(self) -> np.ndarray:
-        """Of each model, float64 (R,)."""
+        """Return each model's accuracy, float64 (R,)."""
         return np.asarray(self.right.sum(axis=1) / self.asked.sum())
 
 
 def covariance(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """What the choice of the people adds to the variances and covariances of k shares: float64 (k, k).
+    """Return the variances and covariances of k shares that come from the choice of the people: float64 (k, k).
 
     The delete-one jackknife over P ≥ 2 people (Efron & Stein 1981).
 
@@ -52,20 +53,21 @@ def covariance(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 
 def over_people(right: np.ndarray, person: np.ndarray) -> Estimate:
-    """The share of right answers, bool (n,), n ≥ 1, with Wilson's 95 % interval at the number of `as_independent`.
+    """Return the share of right answers, bool (n,), n ≥ 1, with Wilson's 95 % interval at the number of
+    `as_independent`.
 
-    ``person``, int64 (n,), says whose each record is.
+    ``person``, int64 (n,), is the owner of each record.
     """
     return wilson(float(right.mean()), as_independent(RightAnswers.of(right[None], person)))
 
 
 def as_independent(answers: RightAnswers) -> float:
-    """How many independent records know a share of right answers as well as these do (Korn & Graubard 1998).
+    """Return the number of independent records that determine a share of right answers as precisely (Korn & Graubard
+    1998).
 
-    They vary as much as the jackknife over people finds, and are no more than the records. Student's t, which replaces
-    the normal quantile, has one degree of freedom less than there are people; if some have more records than others,
-    than so many alike ones. Answers without variance count one for each of these. The number is one that suits each of
-    several models.
+    It has the variance of the jackknife over people and is at most the number of records. Student's t, which replaces
+    the normal quantile, has one degree of freedom less than the people or, if some have more records than others, the
+    effective number of people. Answers without variance give this number. The result is one number for several models.
     """
     n, people, fewest = int(answers.asked.sum()), len(answers.asked), effective_of(answers.asked)
     if people in (1, n):

@@ -1,12 +1,12 @@
-"""The TPR at a small FPR, with an interval for the threshold too, and the rule for rates that cannot be measured.
+"""TPR at a small FPR, with an interval that covers the threshold, and the rule for unmeasurable rates.
 
 Estimand: T = P(a member scores above c), where P(a non-member scores above c) = f exactly. It is the ROC at f.
 
-With coins all runs share one threshold on aligned scores (`coins.aligned`). Fixed members have one threshold a run.
-Scores of one record in several runs are one draw, so N non-members are worth fewer independent ones, n_out. How many of
-these lie above c is Binomial(n_out, f). The share of members above c, given that number, is a Beta variable of n_in
-independent members. Their mixture is the distribution of T ("melded interval": Fay, Proschan & Brittain 2015,
-*Biometrics* 71). It needs no slope and no density of the ROC, which few non-members cannot show.
+With random inclusion all runs share one threshold on aligned scores (`coins.aligned`). Fixed members have one threshold
+per run. Scores of one record in several runs are one draw, so N non-members are worth fewer independent ones, n_out.
+The number of these above c is Binomial(n_out, f). The share of members above c, given that number, is a Beta variable
+of n_in independent members. Their mixture is the distribution of T ("melded interval": Fay, Proschan & Brittain 2015,
+*Biometrics* 71). It needs neither slope nor density of the ROC, which few non-members cannot show.
 
 Below 299 independent non-members for 1 %, and 2,995 for 0.1 %, no attack has an interval that excludes 0, not even a
 perfect one (the rule of three: Hanley & Lippman-Hand 1983). Such a rate is not measured.
@@ -49,7 +49,7 @@ class Rate(NamedTuple):
 
 
 def fewest(fpr: float) -> int:
-    """Return the number of independent non-members that an FPR in (0, 1) takes: 299 for 1 %, 2,995 for 0.1 %."""
+    """Return the number of independent non-members needed for an FPR in (0, 1): 299 for 1 %, 2,995 for 0.1 %."""
     return int(np.ceil(np.log(2 * TAIL) / np.log1p(-fpr)))
 
 
@@ -68,7 +68,7 @@ def tpr_at(score: np.ndarray, member: np.ndarray, fpr: float, owner: np.ndarray 
         score: float (R, n), of n records in R runs; higher means member.
         member: bool (R, n) by coins, or (n,) if all runs have the same members.
         fpr: in (0, 1).
-        owner: int64 (n,) from 0 on: whose each record is, if only owners are independent.
+        owner: int64 (n,) from 0 on: the owner of each record, if only owners are independent.
     """
     by_coins = member.ndim == 2
     score = aligned(score) if by_coins else score
@@ -130,9 +130,9 @@ def _influences(
 
 
 def _worth(share: Influences, over_runs: bool = False) -> float:
-    """Return how many independent scores know a share as well as these do; all scores of a record are one draw.
+    """Return the number of independent scores that determine a share as precisely; all scores of a record are one draw.
 
-    ``over_runs``: from four runs on, the chance of trainings counts too.
+    ``over_runs``: from four runs on, the variance between trainings is included.
     """
     (block,) = share.blocks
     means = block.mean(axis=0)

@@ -1,14 +1,14 @@
-"""What an attacker can reach, with a threshold chosen on other records than those judged.
+"""Cross-validated advantage: the threshold is chosen on other records than those judged.
 
-An attack's own decision uses a threshold that it carries over from elsewhere, often a bad one. It shows how well the
-threshold was guessed, not what leaks. The best threshold for the judged records themselves overstates the leakage,
-since some threshold always does well by luck. So the records are dealt into `FOLDS` folds, and each fold is judged with
-the threshold that did best in the other folds (Stone 1974, cross-validation). It is as if the attacker knew the
-membership of the other records. `strongest` says how the choice among several attacks is paid for.
+An attack's own decision uses a threshold from other models, often a bad one. It shows the quality of that threshold,
+not the leakage. The best threshold for the judged records themselves overstates the leakage, since some threshold
+always does well by chance. So the records are dealt into `FOLDS` folds, and each fold is judged with the best threshold
+of the other folds (Stone 1974, cross-validation), as if the attacker knew the membership of the other records.
+`strongest` describes the correction for the choice among several attacks.
 
-Scores are float (R, N): R independently trained runs, N records in an order that has nothing to do with membership.
-``member`` is bool, (N,) if all runs share their members, else (R, N). Higher scores mean members. An increasing
-function of all scores of a run changes nothing here.
+Scores are float (R, N): R independently trained runs, N records in an order independent of membership. ``member`` is
+bool, (N,) if all runs share their members, else (R, N). Higher scores mean members. An increasing function of all
+scores of a run changes nothing here.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ FOLDS = 10  # with 200 + 200 records and a leak of .38, choosing costs .01 (.03 
 
 
 def named_by_best_threshold(score: np.ndarray, member: np.ndarray, owner: np.ndarray | None = None) -> np.ndarray:
-    """Bool (R, N): the records above the threshold with the largest TPR − FPR on the other folds.
+    """Return bool (R, N): the records above the threshold with the largest TPR − FPR on the other folds.
 
     All records of an owner, int64 (N,) from 0 on, are in one fold; None: every record has an owner of its own.
     """
@@ -27,9 +27,10 @@ def named_by_best_threshold(score: np.ndarray, member: np.ndarray, owner: np.nda
 
 
 def _best_thresholds(score: np.ndarray, member: np.ndarray, fold: np.ndarray) -> np.ndarray:
-    """Thresholds, float64 (FOLDS, R), each chosen without a fold.
+    """Return thresholds, float64 (FOLDS, R), each chosen without its fold.
 
-    Records from their run's threshold on are named. If no threshold beats naming nobody, it is infinite.
+    Records at or above their run's threshold are called members. If no threshold beats an empty selection, it is
+    infinite.
     """
     thresholds = np.empty((FOLDS, len(score)))
     for r, (values, inside) in enumerate(zip(score, member, strict=True)):

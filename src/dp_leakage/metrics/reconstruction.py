@@ -1,5 +1,5 @@
-"""How close the pictures of a decoder or a gradient reconstruction come to the originals: from score files to metric
-rows.
+"""Distance of reconstructed images of decoders or gradient attacks from the originals: from score
+files to metric rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,12 +27,12 @@ Statistic: TypeAlias = Callable[[np.ndarray, np.ndarray, tuple[float, float]], E
 
 
 def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Rows mse, mse_standardized, ssim and mia_distance (those that the frame has) of one attack on one cell.
+    """Return rows mse, mse_standardized, ssim and mia_distance (those in the frame) of one attack on one cell.
 
     Args:
         frame: repeat, target, restart, some of ``mse``, ``mse_standardized``, ``ssim`` and ``distance``, and the
             attack's own columns, which are of `rows.QUALIFIERS` (``layer``, ``variant``). Each of their values is
-            measured separately. Perhaps also ``gradient``, the number of the gradient that the target was rebuilt from
+            measured separately. Perhaps also ``gradient``, the number of the gradient from which the target was rebuilt
             together with others: targets of one gradient come out, or do not, together, so only gradients count as
             independent. And perhaps those of `RECOGNIZED`: how many candidates there were, the chance that the record
             is recognized among them, and how often any attack can be right.
@@ -72,8 +72,14 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
 
 
 def _blocks(part: pd.DataFrame, column: str, origin: "pd.Series[Any]") -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """The values of single repeats, (1, targets), and of all, (R, targets), each with what the targets were rebuilt
-    from, numbered from 0 on; int64 (targets,). ``origin``: target → the gradient that it shares, or itself.
+    """Yield repeat, values and origins: of single repeats, (1, targets), and of all, (R, targets).
+
+    Origins are the gradients from which the targets were rebuilt, numbered from 0, int64 (targets,).
+
+    Args:
+        part: rows of one attack.
+        column: of the values.
+        origin: target → its gradient, or itself.
     """
     pivoted = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean")
     values, owner = pivoted.to_numpy(), pd.factorize(origin.loc[pivoted.columns])[0]
@@ -96,12 +102,12 @@ def _mean(values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) ->
 
 
 def _median(values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) -> Estimate:
-    """The median with the interval between two of the ordered values, exact by the binomial (Thompson 1936).
+    """Return the median with the interval between two of the ordered values, exact by the binomial (Thompson 1936).
 
-    The number of n independent targets below the true median is distributed like the heads of n coins. Repeats share
-    the targets, and targets that are rebuilt together are one. If repeats put one on both sides of the median, it says
-    less about the median, so the number of coins is the one with the same spread. `over_repeats` adds the spread of the
-    repeats' medians. Fewer than six coins bound no median, not even by the least and the largest.
+    The number of n independent targets below the true median is Binomial(n, ½). Repeats share the targets, and targets
+    from one gradient are one. A target whose repeats lie on both sides of the median carries less information, so n is
+    reduced to the effective number with the same spread. `over_repeats` adds the spread of the repeats' medians. Fewer
+    than six targets bound no median, not even by the least and the largest value.
     """
     median = float(np.nanmedian(values))
     there = ~np.isnan(values).all(axis=0)

@@ -1,7 +1,7 @@
-"""How like reference models are to the model under attack, by what can be observed of both.
+"""Similarity of reference models to the model under attack, by observable statistics of both.
 
-Attacks that compare with references ask how a model would answer that was trained in the same way. References that fit
-their records less, or more, than the model answer this wrongly, and the attack then finds less than leaks.
+Attacks with references estimate the outputs of a model that was trained in the same way. References that fit their
+records less, or more, than the model does give wrong estimates, and the attack then finds less than leaks.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ MATERIAL = 0.05  # the least difference that is worth a warning
 
 
 class Pair(NamedTuple):
-    """One number of the model under attack and of the references.
+    """One statistic of the model under attack and of the references.
 
     Attributes:
         target: of the model (the mean, if there are several).
@@ -30,9 +30,9 @@ class Pair(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether a further reference would hardly be as far from the others, and the difference matters.
+        """Return whether the model lies outside the references' range of variation, and the difference matters.
 
-        With one reference the spread is not known, and only the size of the difference counts.
+        With one reference the spread is unknown, and only the size of the difference counts.
         """
         away = abs(self.target - self.reference)
         if self.models < 2:
@@ -42,7 +42,7 @@ class Pair(NamedTuple):
 
 
 class Resemblance(NamedTuple):
-    """The accuracy on records that a model was not trained on, and by how much that on the others is higher.
+    """Accuracy on records that a model was not trained on, and the excess of its training accuracy.
 
     Attributes:
         accuracy: in [0, 1].
@@ -61,7 +61,7 @@ class Resemblance(NamedTuple):
 def resemblance(
     correct: np.ndarray, trained_on: np.ndarray, reference_correct: np.ndarray, reference_trained_on: np.ndarray
 ) -> Resemblance:
-    """Compares the models under attack with the references on the same records.
+    """Compare the models under attack with the references on the same records.
 
     Args:
         correct, trained_on: bool (K, n), of the models under attack: right on a record; trained on it.

@@ -1,4 +1,4 @@
-"""How well scores separate members from non-members: advantage, AUC, TPR at a low FPR, members exposed.
+"""Separation of members from non-members: advantage, AUC, TPR at a low FPR, members exposed.
 
 Every function takes the members' values, shape (R, m), and the non-members', (R, n), for the same records in each of R
 repeats (independently trained models). It returns the mean over repeats with a 95 % interval for both the sampling of
@@ -27,10 +27,10 @@ OF_FEW_RUNS = 1.3  # by how much the choice of thresholds widens an interval if 
 
 
 def rate_difference(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
-    """Mean of the members' values minus that of the non-members', for values in [0, 1]; for flags this is TPR − FPR.
+    """Return the mean of the members' values minus that of the non-members', for values in [0, 1]; for flags TPR − FPR.
 
-    For one run of flags the interval is Newcombe's (1998). Values may be fractions, such as the share of a
-    record's attributes that were guessed.
+    For one run of flags the interval is Newcombe's (1998). Values may be fractions, such as the share of a record's
+    attributes that were guessed.
     """
     records = difference(mean_of_fractions(members.mean(axis=0)), mean_of_fractions(nonmembers.mean(axis=0)))
     return over_repeats(records, members.mean(axis=1) - nonmembers.mean(axis=1), limits=(-1.0, 1.0))
@@ -67,13 +67,13 @@ def balanced_accuracy(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
 
 
 def auc(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
-    """Area under the ROC: the probability that a member scores higher than a non-member, ties counting half.
+    """Return the area under the ROC: the probability that a member scores higher than a non-member, ties counting half.
 
     The variance over records follows DeLong, DeLong & Clarke-Pearson (1988), in O(n log n). The interval is Wilson's at
     the size of a proportion with that variance, so that it stays in [0, 1]. If the variance is zero or unknown (perfect
     separation, constant scores, one record), it is θ(1−θ)/min(m, n), which no continuous score exceeds (Birnbaum &
-    Klose 1957). Near 1, the few records on the wrong side decide the variance, and a study that drew none of them saw
-    hardly any. So that greatest variance counts too, as much as half such a record (see `MISPLACED`).
+    Klose 1957). Near 1, few records on the wrong side determine the variance, and a sample without them shows hardly
+    any. So this largest variance is added with the weight of half such a record (see `MISPLACED`).
     """
     found = area(members, nonmembers)
     smallest = min(members.shape[1], nonmembers.shape[1])
@@ -86,7 +86,7 @@ def auc(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
 
 
 def area(members: np.ndarray, nonmembers: np.ndarray) -> Influences:
-    """The value of `auc` and each record's influence on it in each run, which is its placement among the other kind."""
+    """Return the value of `auc` and each record's influence on it in each run: its placement among the other kind."""
     over_nonmembers = np.stack([placements(m, n) for m, n in zip(members, nonmembers, strict=True)])
     over_members = np.stack([1 - placements(n, m) for m, n in zip(members, nonmembers, strict=True)])
     value = float(over_nonmembers.mean())
@@ -97,7 +97,7 @@ def area(members: np.ndarray, nonmembers: np.ndarray) -> Influences:
 
 
 def share_above(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Influences:
-    """The value of `rates.tpr_at` (but for one non-member) and each record's influence on it in each run.
+    """Return the value of `rates.tpr_at` (up to one non-member) and each record's influence on it in each run.
 
     A non-member moves the threshold, and with it the share of members by the slope of the ROC. The slope is taken over
     the range in which 95 % of draws of the non-members put the true threshold.
@@ -112,14 +112,14 @@ def share_above(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Infl
 
 
 def placements(values: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """For each value, (n,), the share of ``among``, (m,), below it, ties counting half: float64 in [0, 1]."""
+    """Return for each value, (n,), the share of ``among``, (m,), below it, ties counting half: float64 in [0, 1]."""
     ordered = np.sort(among)
     below, up_to = np.searchsorted(ordered, values, "left"), np.searchsorted(ordered, values, "right")
     return (below + up_to) / (2.0 * len(ordered))
 
 
 def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, counting: str) -> Estimate:
-    """Number of members above the threshold of the last ROC point with FPR *below* ``fpr``.
+    """Count the members above the threshold of the last ROC point with FPR *below* ``fpr``.
 
     The code of jayaraman2019 counts in this way. The threshold is found on the same non-members. So the interval
     combines, in quadrature, the sampling of the members (Wilson) and that of the threshold: the counts at the stricter
@@ -164,8 +164,8 @@ def above_rank(members: np.ndarray, descending: np.ndarray, passing: int) -> np.
 
 
 def named_at_rank(values: np.ndarray, descending: np.ndarray, passing: int) -> np.ndarray:
-    """How likely each value, (R, n), is named if ``passing`` of the non-members are: 1 above the threshold, and at it
-    what brings them to that number.
+    """Return the probability that each value, (R, n), is flagged if ``passing`` non-members are: 1 above the threshold,
+    a fraction for ties.
     """
     if not 0 <= passing < descending.shape[1]:
         return above_rank(values, descending, passing).astype(np.float64)
@@ -175,12 +175,14 @@ def named_at_rank(values: np.ndarray, descending: np.ndarray, passing: int) -> n
 
 
 def allowed(fpr: float, n: int, below: bool = False) -> int:
-    """How many of n may pass for a rate at most (or below) ``fpr``; 1e-9 allows for 0.29·100 < 29 in floating point."""
+    """Return how many of n may pass for a rate of at most (or below) ``fpr``; 1e-9 allows for 0.29·100 < 29 in floating
+    point.
+    """
     return int(np.ceil(fpr * n - 1e-9)) - 1 if below else int(np.floor(fpr * n + 1e-9))
 
 
 def rank_range(fpr: float, n: int) -> tuple[int, int]:
-    """How many of n pass a threshold with the true rate ``fpr``: the central 95 % of the binomial."""
+    """Return how many of n exceed a threshold with the true rate ``fpr``: the central 95 % of the binomial."""
     tail = (1 - CONFIDENCE) / 2
     fewest, most = (int(np.ceil(bdtrik(p, n, fpr))) for p in (tail, 1 - tail))
     return max(fewest, 0), min(most, n)

@@ -1,4 +1,4 @@
-"""Rows of metrics, one a number: what it is, its interval, and each thing that it depends on in a column of its own.
+"""Rows of metrics, one per number: its name, its interval, and one column for each quantity that it depends on.
 
 A row has ``metric``, ``repeat`` (``"0"``, ``"1"``, … or ``"all"``), ``value``, ``low``, ``high``, and those of
 `QUALIFIERS` that apply to it. A file of rows has the columns that one of its rows needs. `completed` adds the others.
@@ -21,7 +21,7 @@ OF_ONE_RECORD = "one record of a person's"  # how the note of an ε begins that 
 
 
 class Qualifier(NamedTuple):
-    """What a column says, and of which kind its values are. Where it does not apply, it is ``empty``."""
+    """Meaning and type of a qualifier column. Rows to which it does not apply have ``empty``."""
 
     words: str
     kind: type[str] | type[float] | type[bool] = str
@@ -32,7 +32,7 @@ class Qualifier(NamedTuple):
         return {str: "", float: np.nan, bool: pd.NA}[self.kind]
 
     def column(self, values: "pd.Series[Any]") -> "pd.Series[Any]":
-        """A column of its type, empty where nothing is given."""
+        """Return a typed column, empty where no value is given."""
         if self.kind is str:
             return values.astype(object).where(values.notna(), "")
         return values.astype("float64" if self.kind is float else "boolean")
@@ -106,7 +106,8 @@ def row(metric: str, repeat: str, found: Estimate, **qualifiers: Any) -> dict[st
 
 
 def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
-    """Rows as a frame with typed columns, in the order of `MEASURED` and `QUALIFIERS`, without those that nobody needs.
+    """Return rows as a frame with typed columns, in the order of `MEASURED` and `QUALIFIERS`, without unused
+    qualifiers.
 
     A frame without rows has columns of numbers too, so joining it changes no type.
     """
@@ -135,17 +136,17 @@ def qualifiers(frame: pd.DataFrame) -> list[str]:
 
 
 def told(frame: pd.DataFrame) -> list[str]:
-    """Those qualifiers that apply to a row at least."""
+    """Return the qualifiers that apply to at least one row."""
     return [name for name in qualifiers(frame) if not is_empty(frame[name]).all()]
 
 
 def is_empty(column: "pd.Series[Any]") -> "pd.Series[bool]":
-    """Where a qualifier does not apply."""
+    """Return the rows to which a qualifier does not apply."""
     return column.isna() | (column == "").fillna(False).astype(bool)
 
 
 def fitting(frame: pd.DataFrame, **wanted: Any) -> "pd.Series[bool]":
-    """Which rows have these values; a row to which a qualifier does not apply fits any value of it."""
+    """Return the rows with these values; a row to which a qualifier does not apply matches any value of it."""
     fits = pd.Series(True, index=frame.index)
     for name, value in wanted.items():
         if name in frame:

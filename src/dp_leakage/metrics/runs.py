@@ -1,4 +1,4 @@
-"""A score file's long rows as arrays with the independently trained runs as their first axis."""
+"""Score files as arrays with the independently trained runs as their first axis."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ ALL = "all"  # in place of a repeat: over all of them
 
 
 def by_repeat(frame: pd.DataFrame, columns: list[str], keys: list[str]) -> tuple[list[np.ndarray], np.ndarray]:
-    """Columns of a score file as arrays of runs by records.
+    """Return columns of a score file as arrays of runs by records.
 
     Args:
         frame: repeat, member, the ``keys`` and the ``columns``: one row per repeat and key, in any order.

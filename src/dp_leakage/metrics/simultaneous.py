@@ -1,8 +1,8 @@
-"""Intervals that hold together: of a number in each of many settings, for a choice among them.
+"""Simultaneous intervals of one metric in many settings, for a choice among them.
 
-The setting that looks best among many is partly the luckiest, so an interval for one number says too much about it.
-With K comparisons each interval here is at level 1 − 0.05/K (Bonferroni), so that with 95 % confidence all K hold, also
-that of whichever setting is chosen by looking at all of them.
+The setting that looks best among many owes this partly to chance, so an interval for a single number is too narrow for
+it. With K comparisons each interval here has level 1 − 0.05/K (Bonferroni), so that with 95 % confidence all K hold,
+also that of a setting chosen by looking at all of them.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from dp_leakage.metrics.intervals import CONFIDENCE, FEWEST_REPEATS, Estimate, Z
 def simultaneous(
     estimate: Estimate, comparisons: int, limits: tuple[float, float], repeats: Sequence[float] = ()
 ) -> Estimate:
-    """The interval of one of several numbers, so wide that all of them hold together with 95 % confidence.
+    """Return an interval of one of several numbers, wide enough that all hold together with 95 % confidence.
 
     Args:
         estimate: the number with its own 95 % interval.
@@ -48,7 +48,7 @@ def simultaneous(
 
 
 def farther(half: float, comparisons: float, repeats: np.ndarray) -> float:
-    """By which factor a 95 % half-width > 0 grows so that as many intervals hold together.
+    """Return the factor by which a 95 % half-width > 0 grows so that this many intervals hold together.
 
     The part of the variance that the ``repeats``' values (R,) show has few degrees of freedom. As in
     `intervals.crossed`, the root of the mean square of Satterthwaite's half-width and MOVER's is used.
@@ -70,7 +70,7 @@ def level_of(comparisons: float) -> float:
 
 
 def half_width(within: float, between: Sequence[tuple[float, int]], level: float) -> float:
-    """Of an interval of a number whose variance has several parts, one side's probability being ``level``.
+    """Return the half-width of the interval of a number whose variance has several components.
 
     Args:
         within: the part that is known well.

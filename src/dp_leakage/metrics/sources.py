@@ -1,8 +1,9 @@
-"""Whether a model leaks where its members and the others come from two sources, which differ by themselves.
+"""Leakage of a model whose members and non-members come from two different sources.
 
-One claim holds whatever they differ in: the model's AUC less that of reference models which trained alike on none of
-these records. Had the model seen none either, it would be one more of them, so the difference is 0 but for chance.
-Without such references a blind guess (`metrics.blind`) says whether anything may be said.
+One claim holds however the sources differ: the model's AUC minus the AUC of reference models that were trained in the
+same way on none of these records. A model that was not trained on them either would be one more reference, so the
+difference would be 0 up to chance. Without such references a blind guess (`metrics.blind`) decides whether the AUC can
+be interpreted.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ FLAT = 1e-9  # influences of a guess that is the same for all, but for rounding
 
 
 class Asked(NamedTuple):
-    """The n records that membership is asked of, and what is known of them beside the attacks' scores.
+    """The n records whose membership is attacked, and the information about them besides the attacks' scores.
 
     Attributes:
         member: bool (n,).
@@ -47,7 +48,7 @@ class Asked(NamedTuple):
 
 
 def measure_sources(scores: Mapping[str, np.ndarray], asked: Asked) -> list[dict]:
-    """Rows on members and others from two sources.
+    """Return rows on members and non-members from two sources.
 
     Args:
         scores: attack → (R, n), of the same records.
@@ -77,7 +78,7 @@ def measure_sources(scores: Mapping[str, np.ndarray], asked: Asked) -> list[dict
 
 
 def beyond_references(margin: np.ndarray, others: np.ndarray, member: np.ndarray) -> Estimate:
-    """The AUC of the loss of R models, margins (R, n), less that of M references, (M, n), on the same records.
+    """Return the AUC of the loss of R models, margins (R, n), minus that of M references, (M, n), on the same records.
 
     The spread of the references says how much trainings differ. Of one or two it is not known, and as much again is
     allowed for as for a single run's choice of thresholds.
@@ -116,13 +117,13 @@ def _area(scores: np.ndarray, member: np.ndarray) -> Influences:
 
 
 def _less(one: Influences, other: Influences) -> Influences:
-    """The difference of two numbers on the same records; of the other the mean over its runs counts."""
+    """Return the difference of two numbers on the same records; the second is averaged over its runs."""
     blocks = (a - b.mean(axis=0) for a, b in zip(one.blocks, other.blocks, strict=True))
     return Influences(one.value - other.value, tuple(blocks))
 
 
 def _interval(found: Influences, member: np.ndarray, wider: float, apart: float = 0.0) -> Estimate:
-    """An interval over records and runs, so many times as wide, with a further error of the same confidence.
+    """Return an interval over records and runs, widened by a factor, with a further error of the same confidence.
 
     A guess that is the same for all records shows no spread; then it is that of an AUC of noise.
     """

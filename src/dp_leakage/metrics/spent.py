@@ -1,4 +1,4 @@
-"""The privacy that trainings spent, from metric rows, and the audits' bounds that contradict it."""
+"""Accounted ε of trainings, from metric rows, and the audits' lower bounds that contradict it."""
 
 import numpy as np
 import pandas as pd
@@ -14,12 +14,12 @@ OF_A_CLAIM = dict.fromkeys(("presence", "add_remove", "zero_out"), ("",))  # the
 
 
 def is_hypothetical(rows: pd.DataFrame) -> "pd.Series[bool]":
-    """Which ε are for other batches than those of the training."""
+    """Return the rows whose ε assumes other batches than those of the training."""
     return rows["sampling"].str.startswith("hypothetical").astype(bool)
 
 
 def spent(frame: pd.DataFrame, neighbors: str | None = None) -> pd.DataFrame:
-    """The ε that each private cell really spent: the smallest that a valid accountant proves for its training.
+    """Return the accounted ε of each private cell: the smallest that a valid accountant proves for its training.
 
     Rows that are not ``valid`` (printed formulas outside their conditions), or whose ``sampling`` is hypothetical (what
     it would be with other batches), do not count. The ε of different neighbors mean different things, so the smallest
@@ -49,7 +49,8 @@ def spent(frame: pd.DataFrame, neighbors: str | None = None) -> pd.DataFrame:
 
 
 def spent_alike(frame: pd.DataFrame, neighbors: str | None = None) -> tuple[pd.DataFrame, str]:
-    """The ε that cells spent for one neighboring relation, so that they may stand on one axis, and that relation.
+    """Return the accounted ε of all cells for one neighboring relation, so that they can share an axis, and that
+    relation.
 
     Args:
         frame: rows over all repeats.
@@ -63,9 +64,9 @@ def spent_alike(frame: pd.DataFrame, neighbors: str | None = None) -> tuple[pd.D
 
 
 def known(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of spent ε that count, with ``epsilon_spent``, ``spent_accountant`` and ``spent_neighbors``.
+    """Return the rows of accounted ε that count, with ``epsilon_spent``, ``spent_accountant`` and ``spent_neighbors``.
 
-    Neighbors are those of records (or persons), also where a mechanism's units are (sub)classes. A record more or fewer
+    Neighbors are those of records (or people), also where a mechanism's units are (sub)classes. A record more or fewer
     changes what its class is, so an accountant's ε for one class in place of another is that of ``add_remove`` here.
     Its ε for a class more or fewer is of no record.
     """
@@ -81,7 +82,7 @@ def known(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _is_group(unit: object) -> bool:
-    """Whether a row's unit is a (sub)class; of a claim by another library it is not known."""
+    """Return whether a row's unit is a (sub)class; a claim by another library has no known unit."""
     return isinstance(unit, str) and unit != "" and holds_groups(unit)
 
 
@@ -92,20 +93,20 @@ def relations(rows: pd.DataFrame) -> list[str]:
 
 
 def relations_of_games(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
-    """(data set, model, defense) → the neighbors between which the study's attacks choose, as its limits say."""
+    """Return (data set, model, defense) → the neighbors that the study's attacks distinguish, as its limits state."""
     rows = frame[frame["metric"] == "advantage_proven"]
     keys = zip(*(rows[column] for column in CELL), strict=True)
     return dict(zip(keys, rows["neighbors"], strict=True))
 
 
 def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The lower bounds that exceed the spent ε, so that something there is wrong: rows of `compared`."""
+    """Return the lower bounds that exceed the accounted ε and so prove an error: rows of `compared`."""
     rows = compared(frame)
     return rows[rows["value"] > rows["allowed"]]
 
 
 def compared(frame: pd.DataFrame) -> pd.DataFrame:
-    """The lower bounds, each beside the ε that it must not exceed.
+    """Return the lower bounds, each with the ε that it must not exceed.
 
     A bound that says for which ``neighbors`` it holds is compared with the ε spent for those; where none is known for
     replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is

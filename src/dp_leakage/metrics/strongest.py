@@ -1,17 +1,16 @@
-"""The largest of several attacks' numbers, and its interval, which both pay for the choice.
+"""Largest of several attacks' numbers and its interval, both corrected for the choice.
 
-The estimand is the number of the attack whose number is truly largest. The largest measured number is too large, by the
-luck of whichever attack came out first. What is expected of that luck is taken off (a parametric bootstrap of the
-choice, Efron 2014, from numbers that are drawn together as in empirical Bayes). To choose the attack on other records
-than it is judged on counts no luck either. But then each part of the records is judged by an attack that did worse
-there than elsewhere: between attacks that are about alike, the number varies more, and can be below what every one of
-them reaches.
+The estimand is the number of the attack whose number is truly largest. The largest measured number is biased upward by
+the choice. A parametric bootstrap estimates this bias (Efron 2014, from shrunken numbers as in empirical Bayes) and
+subtracts it. Choosing the attack on other records than it is judged on also avoids the bias. But then each part of the
+records is judged by an attack that did worse there than elsewhere: between similar attacks the number varies more, and
+can be below the number of every attack.
 
 The interval's upper end is the largest of the attacks' own upper ends: the truly best attack is among them, so no
-correction is needed. A lower end could be above the truth by any attack's luck. So the lower ends of all contenders
-hold at once, by the quantile of the largest of their correlated normal errors, and the largest of them counts ("max-t",
-Hothorn, Bretz & Westfall 2008). Attacks that are surely weaker are no contenders and cost nothing (Chernozhukov, Lee &
-Rosen 2013, adaptive selection).
+correction is needed. A lower end could exceed the truth by any attack's error. So the lower ends of all contenders hold
+simultaneously, by the quantile of the largest of their correlated normal errors, and the largest of them counts
+("max-t", Hothorn, Bretz & Westfall 2008). Attacks that are significantly weaker are no contenders and cost nothing
+(Chernozhukov, Lee & Rosen 2013, adaptive selection).
 """
 
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ DRAWS_OF_MEAN = 5_000  # give means to about 0.015 standard deviations
 
 
 def of_strongest(alone: Sequence[Estimate], moved: Sequence[Influences], limits: tuple[float, float]) -> Estimate:
-    """The largest of the numbers that ``alone`` estimate, less the luck of the choice, with a 95 % interval.
+    """Return the largest of the numbers estimated by ``alone``, corrected for the choice, with a 95 % interval.
 
     Args:
         alone: each attack's own number with its 95 % interval.
@@ -59,7 +58,7 @@ def _lower_end(one: Estimate, moved: Influences, comparisons: float) -> float:
 
 
 def covariance(moved: Sequence[Influences]) -> np.ndarray:
-    """(k, k): of k numbers measured on the same records and repeats, as far as an interval is for (`crossed`).
+    """Return (k, k): the covariance of k numbers measured on the same records and repeats, as in `crossed`.
 
     The records' means show what comes from the records, and from records and repeats together. From `FEWEST_REPEATS` on
     the trainings count too: the part of the repeats' covariance that these two together do not explain.
@@ -75,13 +74,13 @@ def covariance(moved: Sequence[Influences]) -> np.ndarray:
 
 
 def _of_means(values: np.ndarray) -> np.ndarray:
-    """The covariance of the means of (k, n) values; of one value, which says nothing, 0."""
+    """Return the covariance of the means of (k, n) values; 0 for a single value, which has no information."""
     k, n = values.shape
     return np.cov(values).reshape(k, k) / n if n > 1 else np.zeros((k, k))
 
 
 def largest_quantile(shared: np.ndarray) -> float:
-    """Below which the largest of k standard normal errors with this covariance lies with probability 97.5 %."""
+    """Return the 97.5 % quantile of the largest of k standard normal errors with this covariance."""
     k = len(shared)
     if k == 1:
         return Z
@@ -92,10 +91,10 @@ def largest_quantile(shared: np.ndarray) -> float:
 
 
 def luck(each: np.ndarray, shared: np.ndarray) -> float:
-    """The mean error of the number that is largest as measured, ≥ 0: by how much the choice is too high.
+    """Return the mean error of the largest measured number, ≥ 0: the bias of the choice.
 
-    The truth is taken to be the numbers as measured, but drawn together, so that with their errors they spread as they
-    were seen to. As measured they would be further apart than in truth, and the choice would seem to be easier.
+    The true numbers are taken to be the measured ones shrunk together, so that with their errors they spread as
+    observed. Without shrinkage they would be too far apart, and the choice would seem easier.
 
     Args:
         each: (k,) numbers as measured.

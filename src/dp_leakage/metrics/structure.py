@@ -1,4 +1,4 @@
-"""Rows of what the structure of models gives away (`engines.structure`): exact counts, without intervals."""
+"""Rows on disclosure by the structure of models (`engines.structure`): exact counts, without intervals."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ LEAST = ("smallest_cell", "residual_freedom")  # of several models the least cou
 
 
 def measure_structure(said: Answers, y: np.ndarray) -> list[dict]:
-    """Rows of K models, each by itself, and of repeat ``all`` the worst of them.
+    """Return rows of K models, each by itself, and the worst of them as repeat ``all``.
 
     Args:
         said: what the models answer; those that are made of trees or linear also say what they consist of.

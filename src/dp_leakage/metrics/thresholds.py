@@ -1,11 +1,11 @@
-"""An attack's advantage at each of a fixed list of thresholds, for a test that it leaks at most so much.
+"""Advantage of an attack at each threshold of a fixed list, for a test that its leakage is below a limit.
 
-An attack leaks at most A if it does at every threshold. With a list that is fixed beforehand each threshold is a
-condition of its own, and none is chosen. A threshold that is chosen on other records (`reached`) costs .002 to .009 of
-the advantage. That is no matter for an interval, and lets a test at its full level pass what leaks.
+An attack's leakage is at most A if it is at every threshold. With a list fixed beforehand each threshold is a separate
+condition, and none is chosen. A threshold chosen on other records (`reached`) costs 0.002 to 0.009 of the advantage.
+That is negligible for an interval, but makes a test at its full level accept a leak.
 
-A threshold holds for the aligned scores of all repeats (`coins.aligned`). One at a share of each repeat's own scores
-would miss members wherever a repeat has more of them above it than this share, as where few records leak fully.
+A threshold holds for the aligned scores of all repeats (`coins.aligned`). A threshold at a fixed share of each repeat's
+scores would miss members in repeats with more members above it than this share, e.g. if few records leak fully.
 """
 
 from dataclasses import astuple
@@ -61,11 +61,11 @@ def of_row(row: "pd.Series[Any]") -> Contrast:
 
 
 def advantage_of(named: np.ndarray, member: np.ndarray) -> Contrast:
-    """Return TPR − FPR over the repeats, from whom each one names, bool (R, n).
+    """Return TPR − FPR over the repeats, from each one's flags, bool (R, n).
 
-    Where coins made the members of each repeat, each record's own part is taken off as far as it shows: generalized
-    least squares of the flags on membership with a random effect of the record. It is the same number with less
-    variance, and needs as many repeats as a variance between them (`FEWEST_REPEATS`).
+    With random inclusion, each record's own effect is removed as far as it is known: generalized least squares of the
+    flags on membership with a random effect of the record. It is the same number with less variance, and needs as many
+    repeats as a variance between them (`FEWEST_REPEATS`).
     """
     y, m = named.astype(float), np.broadcast_to(member, named.shape).astype(float)
     repeats, n = y.shape

@@ -1,4 +1,4 @@
-"""The models that a study can name. Each builder returns a tuple of layers; a new model is a function and a line."""
+"""Built-in architectures. Each builder returns a tuple of layers; a new architecture is a function and a line here."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -57,12 +57,12 @@ SCHEMAS: dict[Any, Schema] = {
 
 
 def is_import_path(name: str) -> bool:
-    """Whether an architecture's name is where Python finds a user's class, such as ``my_models:Net``."""
+    """Return whether an architecture's name is the import path of a user's class, e.g. ``my_models:Net``."""
     return ":" in name
 
 
 def build(name: str, input_shape: Shape, n_classes: int, *, dropout: float = 0.0, **settings: object) -> Layers:
-    """The layers of architecture ``name`` for records of ``input_shape`` and ``n_classes`` logits.
+    """Return the layers of architecture ``name`` for records of ``input_shape`` and ``n_classes`` logits.
 
     Args:
         name: a key of `ARCHITECTURES`.
@@ -82,7 +82,7 @@ def build(name: str, input_shape: Shape, n_classes: int, *, dropout: float = 0.0
 
 
 def check_settings(name: str, settings: Mapping[str, object]) -> None:
-    """Refuses settings that the architecture ``name`` does not have or cannot be built with. Builds nothing.
+    """Refuse settings that the architecture ``name`` does not have or cannot be built with. Builds nothing.
 
     Raises:
         UserError: unknown name or setting, or a value of another kind than the setting's annotation says.
@@ -106,8 +106,8 @@ def activation_layer(activation: Activation) -> Layer:
 
 
 def _activation(given: object) -> Schema:
-    """The schema of the setting ``activation``: one of ours or of the plugins', of which a name that is given tells the
-    one that a complaint must be about.
+    """Return the schema of the setting ``activation``: built-in or plugin names; the given name selects the one for
+    error messages.
     """
     name = given.get("name") if isinstance(given, Mapping) else None
     if isinstance(name, str) and name in OWN:
@@ -132,7 +132,7 @@ def mlp(
     levels: Levels = None,
     embedding_width: int = 8,
 ) -> Layers:
-    """Fully connected hidden layers of the given widths; dropout after each.
+    """Fully connected hidden layers of the given widths, with dropout after each.
 
     If the first columns hold category numbers, ``levels`` says how many categories each has, and they are embedded.
     """

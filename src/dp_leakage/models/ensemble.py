@@ -32,10 +32,10 @@ class Models(Protocol):
 
     @property
     def device(self) -> torch.device:
-        """On which the models are, and are asked."""
+        """Return the device of the models."""
 
     def to(self, device: str) -> "Models":
-        """The same models on another device."""
+        """Return the same models on another device."""
 
     def logits(self, x: Tensor, models: Sequence[int] | None = None, rows: Tensor | None = None) -> Tensor:
         """Logits (K, n, C) on the records x (n, …), or on these rows of them."""
@@ -48,8 +48,8 @@ class Models(Protocol):
 
 
 def trained_rows(subsets: Tensor, held: Tensor | None) -> Tensor:
-    """``train_indices`` of models that train on the ``held`` (K, m) rows of their ``subsets`` (K, m), or on all of
-    them.
+    """Return ``train_indices`` of models trained on the included (``held``, (K, m)) rows of ``subsets`` (K, m), or
+    on all.
     """
     return subsets if held is None else subsets.where(held.to(subsets.device), NO_ROW)
 
@@ -65,7 +65,7 @@ ON_A_GPU = 32  # times as many there, where few records leave most of it idle
 
 
 def check_parameters(parameters: Mapping[str, Tensor], one: Mapping[str, Tensor], models: int) -> None:
-    """Refuses parameters, name → (K, …), that are not those of K models.
+    """Refuse parameters, name → (K, …), that do not fit K models.
 
     Args:
         parameters: what is checked.
@@ -113,17 +113,19 @@ class Ensemble:
 
     @property
     def device(self) -> torch.device:
-        """On which the models are, and are asked."""
+        """Return the device of the models."""
         return next(iter(self.parameters.values())).device
 
     def to(self, device: str) -> "Ensemble":
-        """The same models on another device."""
+        """Return the same models on another device."""
         return replace(self, parameters={name: value.to(device) for name, value in self.parameters.items()})
 
     @torch.no_grad()
     def logits(self, x: Tensor, models: Sequence[int] | None = None, rows: Tensor | None = None) -> Tensor:
-        """Logits (K, n, C), without dropout, on the records x (n, …): of all models, or of those numbered in
-        ``models``. With ``rows``, int64 (m,), on these rows of x, of which a few at a time are copied.
+        """Compute logits (K, n, C) of records x (n, …) without dropout, by all models or those numbered in
+        ``models``.
+
+        With ``rows``, int64 (m,), only for these rows of x, copied a few at a time.
         """
         chosen = list(range(self.size)) if models is None else [int(m) for m in models]
         found = [self._logits_of_one(x, model, rows) for model in chosen]

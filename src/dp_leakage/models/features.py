@@ -1,20 +1,22 @@
-"""Which layers of a network compute the features that it learned. Imports no PyTorch, so that planning can ask it."""
+"""Selection of a network's layers that compute its learned features. Imports no PyTorch, so that planning can use
+it.
+"""
 
 from dp_leakage.data.projection_settings import CONVOLUTIONS
 from dp_leakage.models.layers import Layers, Linear, Shape, output_shape
 
 
 def kept_layers(network: Layers, shape: Shape, layers: str) -> int:
-    """How many layers, from the first on, compute the features.
+    """Return the number of layers, from the first on, that compute the features.
 
     Args:
         network: a built-in architecture.
-        shape: of the records that it is for.
-        layers: whose output the features are: ``hidden``, that of all layers but the last, or ``convolutions``, of
-            those before images become vectors.
+        shape: of the records.
+        layers: whose output the features are: ``hidden``, of all layers but the last, or ``convolutions``, of the
+            layers before images become vectors.
 
     Returns:
-        Their number; 0 if none of them has anything to learn.
+        Their number; 0 if none of them has parameters to learn.
     """
     kept = max(place for place, layer in enumerate(network) if isinstance(layer, Linear))
     if layers == CONVOLUTIONS:

@@ -1,4 +1,4 @@
-"""The outputs of trained models, and their gradients with respect to the inputs, for attacks that search for inputs."""
+"""Outputs of trained models and gradients with respect to the inputs, for attacks that search for inputs."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ PullBack = Callable[[Tensor], Tensor]
 
 
 def logits_and_pull_back(models: Ensemble, x: Tensor) -> tuple[Tensor, PullBack]:
-    """Logits (K, B, C) of K models, each on its own inputs, and the backward pass.
+    """Return logits (K, B, C) of K models, each on its own inputs, and the backward pass.
 
     Args:
         models: K models, dropout off.

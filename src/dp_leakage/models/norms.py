@@ -1,4 +1,4 @@
-"""The length of a vector, with a stated precision that clipping bounds rely on."""
+"""Vector norms with a stated precision that clipping bounds rely on."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LEAST_NORM = 1e-15  # for float32 vectors; the squares of shorter ones vanish
 
 
 def lost(terms: int | Tensor, lengths: Tensor, dtype: dtype) -> Tensor:
-    """The most that rounding takes from sums of ``terms`` vectors with summed ``lengths``, in one product of ``dtype``.
+    """Bound the rounding error of sums of ``terms`` vectors with summed ``lengths``, in one product of ``dtype``.
 
-    The classical bound of an inner product, to first order (Higham 2002, equation 3.5). What the vectors add up to may
-    be much shorter than they are, so it has nothing to do with the length of the sum.
+    It is the classical bound of an inner product, to first order (Higham 2002, equation 3.5). Vectors may cancel, so
+    the bound does not depend on the norm of the sum.
     """
     import torch
 
@@ -25,9 +25,9 @@ def lost(terms: int | Tensor, lengths: Tensor, dtype: dtype) -> Tensor:
 
 
 def widened(x: Tensor) -> Tensor:
-    """x in float64, but NaN where its square overflows in its own dtype, so that no length from it is finite.
+    """Return x in float64, with NaN where its square overflows in its own dtype, so that no norm from it is finite.
 
-    As `norm` finds no finite length there. The factors of such gradients are so small that they have few digits left.
+    `norm` finds no finite norm there. The factors of such gradients are so small that they have few digits left.
     """
     import torch
 
@@ -35,7 +35,8 @@ def widened(x: Tensor) -> Tensor:
 
 
 def norm(x: Tensor) -> Tensor:
-    """ℓ2 norm along the last dimension, in the dtype of ``x``, at most `ROUNDING` units of precision too small.
+    """Return the ℓ2 norm along the last dimension, in the dtype of ``x``, at most `ROUNDING` units of precision too
+    small.
 
     A vector shorter than `LEAST_NORM` counts as that long, since a norm that is too large does not break a bound.
     """

@@ -33,12 +33,12 @@ WIDE = 4  # ratio of outputs to inputs from which a weight gradient is cheaper t
 
 
 def has_onednn() -> bool:
-    """Whether this PyTorch can call oneDNN's product."""
+    """Return whether this PyTorch can call oneDNN's product."""
     return has("linear")
 
 
 def takes_one_at_a_time(weight: Tensor) -> bool:
-    """Whether a layer with this weight (…, o, i) computes its products for one model after the other."""
+    """Return whether a layer with this weight (…, o, i) computes its products for one model after the other."""
     import torch
 
     *_, outputs, inputs = weight.shape
@@ -104,7 +104,7 @@ def combined(scales: Tensor, vectors: Tensor) -> Tensor:
 
 
 def add_rows(total: Tensor, places: Tensor, rows: Tensor) -> None:
-    """total[places[i]] += rows[i] for each i in turn: total (n, d), places int64 (r,), rows (r, d)."""
+    """Compute total[places[i]] += rows[i] for each i in turn: total (n, d), places int64 (r,), rows (r, d)."""
     if total.device.type == "cpu":
         total.index_add_(0, places, rows)
     else:  # on a GPU, `index_add_` adds in an order that differs from run to run

@@ -1,4 +1,4 @@
-"""Models that a user brings: any `torch.nn.Module`, named by its import path, as an architecture of a single layer."""
+"""The user's models: any `torch.nn.Module`, named by its import path, as an architecture of a single layer."""
 
 import importlib
 import inspect
@@ -17,7 +17,7 @@ from dp_leakage.models.layers.torch_module import Factory, TorchModule
 
 
 def module_layers(factory: Factory, input_shape: tuple[int, ...], n_classes: int) -> Layers:
-    """The user's module as an architecture.
+    """Return the user's module as an architecture.
 
     Args:
         factory: makes the module, see `module_factory`.
@@ -37,7 +37,7 @@ def module_layers(factory: Factory, input_shape: tuple[int, ...], n_classes: int
 
 
 def module_factory(path: str, input_shape: tuple[int, ...], n_classes: int, **settings: object) -> Factory:
-    """A function that makes a new instance of the user's module, with random parameters.
+    """Return a function that creates a new instance of the user's module, with random parameters.
 
     Args:
         path: ``package.module:name`` of a class or function that returns a `torch.nn.Module`.
@@ -72,7 +72,7 @@ def module_factory(path: str, input_shape: tuple[int, ...], n_classes: int, **se
 
 
 def _found(path: str) -> Callable[..., nn.Module]:
-    """The class or function of that path. Nothing else is ever called, and only something that makes modules."""
+    """Return the class or function of an import path. Only callables that create modules are ever called."""
     package, _, name = path.partition(":")
     if not package or not name:
         raise UserError(f"module {path!r} must be an import path such as 'my_models.nets:Net'")
@@ -96,7 +96,7 @@ def _found(path: str) -> Callable[..., nn.Module]:
 
 
 def _returns_module(make: object) -> bool:
-    """Whether it is a plain function whose annotation says that it returns a module."""
+    """Return whether it is a plain function annotated to return a module."""
     if not inspect.isfunction(make):
         return False
     try:
@@ -110,7 +110,7 @@ def _returns_module(make: object) -> bool:
 def _check_outputs(
     factory: Factory, input_shape: tuple[int, ...], n_classes: int, where: str, file: Path | None
 ) -> None:
-    """Checks that a module gives one number for each record and class. Leaves random streams as they were."""
+    """Check that a module returns one number for each record and class. Restores the random streams."""
     with torch.random.fork_rng(devices=[]), blamed(where, file):
         out = factory().eval()(torch.zeros(2, *input_shape))
     if not isinstance(out, Tensor) or out.shape != (2, n_classes) or not out.is_floating_point():

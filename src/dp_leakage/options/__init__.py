@@ -1,5 +1,5 @@
-"""The options of each command, and nothing else: to show or check them imports no library.
+"""Options of each command, without any other imports, so that showing and checking them is fast.
 
-A module here is called like the command's, and its ``parser()`` is the only list of what the command takes. Help, the
-variables of make's targets (`dp_leakage.commands.by_make`) and the console script follow from it.
+Modules have the names of their commands, and ``parser()`` is the only list of a command's options. Help, the variables
+of make's targets (`dp_leakage.commands.by_make`) and the console script follow from it.
 """

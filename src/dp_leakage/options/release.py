@@ -1,4 +1,4 @@
-"""Options of `dp_leakage.release`: what makes a release, and what checks one."""
+"""Options of `dp_leakage.release`: making and checking a release."""
 
 from dp_leakage.common.arguments import Parser
 
@@ -6,7 +6,7 @@ WHAT = "Train once on all records, and write the folder of a model that you can 
 
 
 def parser() -> Parser:
-    """Return the parser of what makes a release."""
+    """Return the parser for making a release."""
     options = Parser(prog="dp-leakage release", description=WHAT)
     options.add_argument("study", help="a study that `dp-leakage list` shows")
     options.add_argument(

@@ -1,4 +1,4 @@
-"""Options of `dp_leakage.commands.watch`; what follows the script is the script's own."""
+"""Options of `dp_leakage.commands.watch`; arguments after the script belong to the script."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ TO = "watched"
 
 
 class WatchParser(Parser):
-    """A parser whose words end with the script: all others are the script's own, whatever they look like."""
+    """Parser that stops at the script: all further arguments are the script's own, even if they look like options."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the words up to the script; ``script`` and ``arguments`` are the rest."""

@@ -1,1 +1,1 @@
-"""Five papers and our runs: every number that they print, every claim that they make, and what became of each."""
+"""Five papers and our runs: each printed number and each claim, and whether our runs reproduce it."""

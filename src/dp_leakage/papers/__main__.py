@@ -1,8 +1,8 @@
-"""What became of every number and every claim of five papers, from the csv files of our runs.
+"""Results of reproducing every number and every claim of five papers, from the csv files of our runs.
 
 ``python -m dp_leakage.papers docs/results`` reads these and writes ``papers.csv``, a row for each printed number,
-``claims.csv``, a row for each claim, ``controls.csv``, a row for each run with another setting, ``papers.md``, the page
-about all, the claims on the page of each paper, and the counts in the README of the repository.
+``claims.csv``, a row for each claim, ``controls.csv``, a row for each run with another setting, ``papers.md``, the
+page about all, the claims on the page of each paper, and the counts in the README of the repository.
 """
 
 import sys
@@ -36,7 +36,9 @@ Made by `make papers` from the csv files beside this page; do not edit it by han
 
 
 def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
-    """File name → text of what `main` writes into the folder of results; the printed numbers lie with the studies."""
+    """Return file name → text of all outputs of `main` in the folder of results; printed numbers lie with the
+    studies.
+    """
     rows, claims = all_prints(folder, studies), all_claims(folder)
     controls = all_controls(folder, rows, studies)
     told = [
@@ -96,7 +98,7 @@ def all_controls(folder: Path, rows: pd.DataFrame, studies: Path = STUDIES) -> p
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the files; returns the exit status."""
+    """Write the files; returns the exit status."""
     parser = Parser(prog="python -m dp_leakage.papers", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="of the results: a folder of csv files for each paper")
     folder = parser.parse_args(arguments).folder

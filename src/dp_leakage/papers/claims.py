@@ -1,4 +1,4 @@
-"""What became of each claim that a paper makes in words or by a figure: one row a claim, as ``claims.csv`` has it.
+"""Judgment of each claim that a paper makes in words or by a figure: one row per claim, as in ``claims.csv``.
 
 A claim in ``claims.yaml`` says which rows of our csv files it is about and what would have to be so of each of them:
 
@@ -34,7 +34,7 @@ RULE = (
 
 
 def judged(claims: Sequence[Mapping[str, Any]], folder: Path, runs: Mapping[str, str]) -> pd.DataFrame:
-    """A row with ``COLUMNS`` for each claim.
+    """Return a row with ``COLUMNS`` for each claim.
 
     Args:
         claims: as the module says.
@@ -49,7 +49,7 @@ def judged(claims: Sequence[Mapping[str, Any]], folder: Path, runs: Mapping[str,
 
 
 def compared(claim: Mapping[str, Any], folder: Path) -> pd.DataFrame:
-    """What a claim is about: a row for each comparison, with the columns of the csv files and those that were joined.
+    """Return the rows that a claim compares, with the columns of the csv files and the joined ones.
 
     Raises:
         UserError: there is none.
@@ -78,12 +78,12 @@ def files_of(claim: Mapping[str, Any]) -> list[str]:
 
 
 def headline(claims: pd.DataFrame) -> str:
-    """The counts of all claims, in a sentence."""
+    """Return the counts of all claims, in a sentence."""
     return f"Of {len(claims)} claims of {claims['paper'].nunique()} papers {_counts(claims)}."
 
 
 def by_paper(claims: pd.DataFrame) -> str:
-    """The counts of each paper, as a table."""
+    """Return the counts of each paper, as a table."""
     lines = [
         (f"[{paper}]({paper}/README.md)", len(part), *((part["verdict"] == verdict).sum() for verdict in VERDICTS))
         for paper, part in claims.groupby("paper", sort=True)
@@ -98,7 +98,7 @@ def all_claims(claims: pd.DataFrame) -> str:
 
 
 def with_block(page: str, claims: pd.DataFrame, sentence: str = "") -> str:
-    """A paper's page with the table of its claims under the first heading, in place of one that was there."""
+    """Return a paper's page with the table of its claims under the first heading, replacing an earlier one."""
     more = f"\n\n{sentence}" if sentence else ""
     columns = ("claim", "where", "test", "verdict", "number", "run")
     cells = table(
@@ -109,7 +109,7 @@ def with_block(page: str, claims: pd.DataFrame, sentence: str = "") -> str:
 
 
 def with_text(page: str, text: str) -> str:
-    """A page with a text between the marks, in place of the one that was there; without marks, under the title."""
+    """Return a page with a text between the marks, replacing an earlier one; without marks, under the title."""
     block = f"{BEGIN}\n\n{text}\n\n{END}\n"
     before, found, after = page.partition(BEGIN)
     if found:

@@ -1,7 +1,7 @@
-"""What other settings gain and lose: one row a setting, as ``controls.csv`` has it.
+"""Effect of other settings on reproduction: one row per setting, as in ``controls.csv``.
 
-A control is a run with one setting changed. It is held against every print that it was run on: those that our own
-setting misses and it holds, and those that ours holds and it does not.
+A control is a run with one setting changed. It is compared with every printed number that it covers: those that our
+own setting misses and it reproduces, and the reverse.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ def tried(
     controls: Sequence[Mapping[str, str]],
     frames: Mapping[str, pd.DataFrame],
 ) -> pd.DataFrame:
-    """A row with ``COLUMNS`` for each run with another setting.
+    """Return a row with ``COLUMNS`` for each run with another setting.
 
     Args:
         published: one paper's printed rows, as `read_published` gives them.
@@ -36,8 +36,8 @@ def tried(
         controls: ``file`` and ``setting`` of each, of this paper.
         frames: file → its csv.
 
-    ``missed`` are the prints that our own setting misses, of which ``gained`` are held by the other; ``held`` are those
-    that ours holds, of which ``lost`` are not. Prints of smaller runs are among them.
+    ``missed`` are the prints that our own setting misses, of which ``gained`` are held by the other; ``held`` are
+    those that ours holds, of which ``lost`` are not. Prints of smaller runs are among them.
     """
     mapped = map_published(published).drop_duplicates("row")
     named = pd.Series(mapped["row"].to_numpy(), index=pd.Index(keys_of(mapped), tupleize_cols=False))
@@ -64,7 +64,7 @@ def tried(
 
 
 def _runs(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The runs of a csv file, each with what tells it from the others, "" for the only one."""
+    """Yield the runs of a csv file, each with the label that distinguishes it, "" for a single run."""
     rows = _of_cells(frame) if "cell" in frame else frame
     rows = rows.dropna(subset=["low"])
     if "counting" not in rows and "members_exposed" in set(rows["metric"]):

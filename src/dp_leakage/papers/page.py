@@ -1,4 +1,4 @@
-"""``papers.md``: how many printed numbers hold, and what is known of those that do not."""
+"""``papers.md``: the number of reproduced printed numbers, and explanations of the others."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -72,12 +72,12 @@ def numbers(rows: pd.DataFrame, papers: Iterable[str], controls: pd.DataFrame) -
 
 
 def counted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows whose number counts."""
+    """Return the rows whose number counts."""
     return rows[rows["outcome"].isin(COMPARED)]
 
 
 def headline(rows: pd.DataFrame) -> str:
-    """How many printed numbers hold, in a sentence."""
+    """Return a sentence on the number of reproduced numbers."""
     compared = counted(rows)
     informative = compared[~_flag(compared, "floor")]
     inside, near = _flag(informative, "inside"), _flag(informative, "near")
@@ -89,7 +89,7 @@ def headline(rows: pd.DataFrame) -> str:
 
 
 def apart(rows: pd.DataFrame) -> str:
-    """What the headline leaves out, in a paragraph: width, floors and numbers that do not count."""
+    """Return a paragraph on cases outside the headline: wide intervals, floors and numbers that do not count."""
     compared = counted(rows)
     informative, floor = compared[~_flag(compared, "floor")], compared[_flag(compared, "floor")]
     alone = _flag(informative, "inside") & ~_flag(informative, "near")
@@ -104,7 +104,7 @@ def apart(rows: pd.DataFrame) -> str:
 
 
 def direction(rows: pd.DataFrame) -> str:
-    """How the headline of directional2023 came out, in a sentence: its pairs in table 4, printed and measured."""
+    """Return a sentence on the headline of directional2023: its pairs in table 4, printed and measured."""
     table4 = rows[(rows["paper"] == "directional2023") & (rows["artefact"] == "table4")]
     at = table4.assign(epsilon=pd.to_numeric(table4["epsilon"], errors="coerce")).query("epsilon in [1, 50]")
     pairs = [at[at["mechanism"] == name].set_index(["dataset", "model", "epsilon"]) for name in ("vmf", "gaussian")]
@@ -117,7 +117,7 @@ def direction(rows: pd.DataFrame) -> str:
 
 
 def chance(rows: pd.DataFrame) -> str:
-    """How many misses chance explains, in a paragraph."""
+    """Return a paragraph on the number of misses that chance explains."""
     compared = counted(rows)
     outside = compared[~_flag(compared, "inside")]
     above = int((outside["measured"] > outside["print"]).sum())
@@ -141,7 +141,7 @@ def _explained(rows: pd.DataFrame) -> str:
 
 
 def _gained(controls: pd.DataFrame) -> str:
-    """What each run with another setting holds of what ours misses, and misses of what ours holds."""
+    """Describe for each run with another setting the numbers it reproduces and ours misses, and the reverse."""
     head = ("paper", "what is changed", "prints", "missed by ours: held by it", "held by ours: missed by it", "csv")
     lines = [
         (

@@ -1,4 +1,4 @@
-"""What became of each number that a paper prints: one row a number, as ``papers.csv`` has it."""
+"""Outcome of each number that a paper prints: one row per number, as in ``papers.csv``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,10 +35,10 @@ Explained = Sequence[Mapping[str, Any]]
 
 
 def measured_at_scale(files: Mapping[str, pd.DataFrame], full: Sequence[str] = ()) -> pd.DataFrame:
-    """What was measured at a paper's scale: a row with the columns ``FOUND`` for each cell, indexed by `keys_of`.
+    """Return measurements at a paper's scale: a row with the columns ``FOUND`` for each cell, indexed by `keys_of`.
 
     A figure says in its column ``inside`` whether the print lies in our interval, and leaves it empty if a run has
-    fewer members than the paper's. So the rows with a value there are those at the paper's scale. Of made-up data it
+    fewer members than the paper's. So the rows with a value there are those at the paper's scale. Of synthetic data it
     says so in ``data_source``, and these rows are kept beside them, ``made_up``.
 
     Args:
@@ -71,7 +71,7 @@ def outcomes(
     smaller: Explained = (),
     calibrated: Explained = (),
 ) -> pd.DataFrame:
-    """What became of each printed number: a row with ``COLUMNS`` for each, in the order of print.
+    """Return the outcome of each printed number: a row with ``COLUMNS`` for each, in print order.
 
     ``floor`` says that the print tells of nothing that happened: nobody exposed, nine tenths of the accuracy lost, an
     attack at chance. ``apart`` says why a measured number does not count. ``inside``, ``near`` and ``wide`` judge what
@@ -122,7 +122,7 @@ def _is_made_up(frame: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def is_floor(metric: str, printed: float) -> bool:
-    """Whether a print says that nothing happened.
+    """Return whether a printed number shows no effect.
 
     >>> is_floor("members_exposed", 0), is_floor("accuracy_loss", 0.94), is_floor("mi_auc", 0.52)
     (True, True, True)

@@ -1,4 +1,4 @@
-"""What (ε, δ)-DP allows an attacker: the lines that figures draw above measured leakage.
+"""Limits of (ε, δ)-DP on an attacker: the lines that figures draw above measured leakage.
 
 They hold for the neighbors of the attack game. A game of a member against a non-member at a fixed size has replace_one
 neighbors, whose ε is up to twice that of add_remove.
@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike
 
 
 def advantage_bound(epsilon: ArrayLike, delta: ArrayLike = 0.0) -> np.ndarray:
-    """Largest TPR − FPR under (ε, δ)-DP: (e^ε − 1 + 2δ)/(e^ε + 1), at most 1; tanh(ε/2) at δ = 0.
+    """Return the largest TPR − FPR under (ε, δ)-DP: (e^ε − 1 + 2δ)/(e^ε + 1), at most 1; tanh(ε/2) at δ = 0.
 
-    From t ≤ e^ε f + δ and 1 − f ≤ e^ε (1 − t) + δ (Humphries et al. 2023, theorem 3.1, for the balanced
-    game).
+    From t ≤ e^ε f + δ and 1 − f ≤ e^ε (1 − t) + δ (Humphries et al. 2023, theorem 3.1, for the balanced game).
 
     Args:
         epsilon: ε ≥ 0, any shape; may be infinite.

@@ -1,4 +1,4 @@
-"""Translates between a study's settings, the mechanism that is trained, and the accountants' arguments."""
+"""Translation between a study's settings, the trained mechanism, and the accountants' arguments."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,8 @@ def solved(
     dataset_size: int,
     blocks: Sequence[int] | None = None,
 ) -> Training | None:
-    """The training of a cell with its noise. If the cell names an ε or a target, its accountant solves for the noise.
+    """Return the training of a cell with its noise. If the cell has an ε or a target, its accountant solves for the
+    noise.
 
     Args:
         settings: the cell's mechanism (see ``defenses``), or None for training without one.
@@ -60,7 +61,7 @@ def solved(
 
 
 def epsilon_after(training: Training, accountant: str, delta: float) -> float:
-    """The ε that ``accountant`` finds for a training.
+    """Return the ε of a training by ``accountant``.
 
     A batch that is bounded as a whole moves by up to 2C with one record, so accountants that claim a bound count half
     of its noise. A paper's formula is used as printed.

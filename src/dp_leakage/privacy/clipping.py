@@ -41,7 +41,7 @@ LENGTHS = 1000  # of gradients, on which a plugin's bound is tried before a trai
 
 
 def layer_norm(clip_norm: float, layers: int) -> float:
-    """C/√L: how long the gradient of each of L layers may be under ``per_layer`` (McMahan et al. 2018, flat shares)."""
+    """Return C/√L, the clipping norm of each of L layers under ``per_layer`` (McMahan et al. 2018, equal shares)."""
     return clip_norm / math.sqrt(layers)
 
 
@@ -51,12 +51,11 @@ def allowance(units: float, dtype: torch.dtype) -> float:
 
 
 def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, divisor: float = 1.0) -> Tensor:
-    """The factor for each unit's gradient, given its ℓ2 norm.
+    """Return the factor for each unit's gradient, given its ℓ2 norm.
 
     ``clip``: min(1, C/‖g‖) (Abadi et al. 2016, algorithm 1); ``per_layer`` is the same for the gradient of one layer,
-    whose C is `layer_norm`. ``normalize``: C/‖g‖; below a norm of about 1e-12 the
-    result is shorter than C. Any other bound is the function ``bound(norms, C)`` of a file in ``privacy.mechanisms``,
-    or of a plugin.
+    whose C is `layer_norm`. ``normalize``: C/‖g‖; below a norm of about 1e-12 the result is shorter than C. Any other
+    bound is the function ``bound(norms, C)`` of a file in ``privacy.mechanisms``, or of a plugin.
 
     Args:
         norms: ≥ 0 and finite, any shape, float32 or float64.
@@ -78,7 +77,7 @@ def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, d
 
 
 def check_bound(bound: Bound | str, clip_norm: float) -> None:
-    """Refuses with a UserError a file's bound that leaves a gradient of some length longer than ``clip_norm``."""
+    """Refuse with a UserError a file's bound that leaves a gradient of some length longer than ``clip_norm``."""
     if bound in get_args(Bound):
         return
     norms = torch.logspace(math.log10(LEAST_NORM), 38, LENGTHS)

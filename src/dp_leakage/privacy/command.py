@@ -1,6 +1,6 @@
-"""``dp-leakage sigma``, ``epsilon``, ``risk`` and ``select``: noise for an ε or a risk, and what a noise promises.
+"""``dp-leakage sigma``, ``epsilon``, ``risk`` and ``select``: noise for an ε or a risk, and the guarantees of a noise.
 
-Each line of the table is one accountant under one way of drawing batches, which the accountant assumes.
+Each line of the table is one accountant under one sampler that it assumes.
 """
 
 import argparse
@@ -44,7 +44,7 @@ EXACT = {"gaussian": "exact", "pure": "exact"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status, 2 if the question has no answer."""
+    """Run the command line; returns the exit status, 2 if the question has no answer."""
     options = parser().parse_args(arguments)
     try:
         if options.answer == "select":
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class Answer(NamedTuple):
-    """What one accountant says.
+    """Result of one accountant.
 
     Attributes:
         weight: smaller proves more: the ε, the σ, or minus the κ; infinite without a proof.
@@ -156,7 +156,7 @@ def _training(options: argparse.Namespace, mechanism: Mechanism) -> Training:
 
 
 def _select(options: argparse.Namespace) -> int:
-    """Prints what choosing the best run costs and, with a grid, what to train."""
+    """Print the cost of selecting the best run and, with a grid, the settings to train."""
     training = _training(options, Mechanism("poisson", noise_multiplier=options.noise_multiplier))
     spent = selection_epsilon(training, delta=options.delta, mean=options.mean, runs=options.runs)
     once = epsilon_spent(Case(training, "rdp", options.delta))
@@ -175,7 +175,7 @@ def _select(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace) -> Target | None:
-    """The risk that the question names; None if it names an ε or a noise."""
+    """Return the risk target of the options, or None if they give an ε or a noise."""
     given = {key: getattr(options, key, None) for key in ("advantage", "tpr", "precision", "fpr", "prior")}
     given = {key: value for key, value in given.items() if value is not None}
     if not given:
@@ -191,7 +191,9 @@ def _target(options: argparse.Namespace) -> Target | None:
 
 
 def _risks(options: argparse.Namespace, target: Target | None) -> Iterator[tuple[str, ...]]:
-    """What noise proves, or the noise for a target: a line for each sampler and, without a target, each relation."""
+    """Yield guarantees of a noise, or the noise for a target: a line per sampler and, without a target,
+    per relation.
+    """
     if options.accountant:
         raise UserError("--accountant belongs to ε; a risk is computed from the whole trade-off curve, leave it out")
     directional = bool(options.blocks)
@@ -232,12 +234,12 @@ def _risk(
 
 
 def _limit(value: float) -> str:
-    """What is proven of any attack, or spent: never stated smaller than it is."""
+    """Format an upper limit or an accounted ε, never rounded down."""
     return rounded_up(value, 4)
 
 
 def _enough(symbol: str, noise: float) -> str:
-    """Noise that was solved for: a σ no smaller, and a concentration κ no larger, than what keeps the promise."""
+    """Format a solved noise: σ rounded up, κ rounded down, so that the guarantee still holds."""
     return (rounded_down if symbol == "κ" else rounded_up)(noise, 6, slack=0)
 
 

@@ -1,4 +1,4 @@
-"""Coefficients of noise that is correlated over steps, and how much of it ends up in running sums.
+"""Coefficients of noise that is correlated over steps, and its variance in running sums.
 
 Noise B⁻¹z with independent z, where B is lower triangular and Toeplitz with first column c, hides gradients' sums after
 B. An optimizer follows running sums of gradients, so what counts is AB⁻¹z with A the matrix of running sums, at a

@@ -1,4 +1,4 @@
-"""A study's defense entries, one by one: their folder names and the mechanism that each trains with."""
+"""Defense entries of a study: their folder names and mechanisms."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -35,7 +35,7 @@ def keys_of(defense: str) -> frozenset[str]:
 
 
 def needed_by(defense: str) -> tuple[str, ...]:
-    """The keys that an entry of a defense must have."""
+    """Return the required keys of a defense's entry."""
     return PLAIN[defense][1] if defense in PLAIN else MECHANISMS[defense].needed
 
 
@@ -100,8 +100,8 @@ def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str
 
 
 def budgets(entry: Json, spec: Json) -> list[tuple[str, Json]]:
-    """(end of the folder name, key and value) of each budget, given as noise, ε or risk; the study's if the entry has
-    none.
+    """Return (end of the folder name, key and value) of each budget, given as noise, ε or risk; by
+    default the study's.
     """
     own = [key for key in BUDGETS if key in entry]
     place = entry if own else spec
@@ -128,7 +128,7 @@ def accountants(entry: Json) -> list[str]:
 
 
 def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
-    """``key=value`` for everything that differs from the usual, so that no two trainings share a name.
+    """Return ``key=value`` for every setting that differs from the default, so that no two trainings share a name.
 
     The usual is C = 1, the study's δ, its source of σ under rdp (if σ is not given), and the accountant's own sampler.
     """
@@ -142,7 +142,9 @@ def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
 
 
 def _rdp_sigma(entry: Json, spec: Json) -> str:
-    """Where accountant rdp takes σ from: the entry's choice, else the study's, else the tightest calibration."""
+    """Return the source of σ for accountant rdp: the entry's choice, else the study's, else the tightest
+    calibration.
+    """
     return str(entry.get("rdp_sigma", spec.get("rdp_sigma", "calibrated_tight")))
 
 

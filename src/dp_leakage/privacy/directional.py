@@ -38,7 +38,7 @@ ROWS_BYTES_OF_GPU = 1 << 30
 
 
 class Drawing(NamedTuple):
-    """How K models draw around their examples' gradients.
+    """Parameters of draws around the example gradients of K models.
 
     Attributes:
         block: what is one unit vector, see `Mechanism`.
@@ -59,7 +59,7 @@ class Drawing(NamedTuple):
 
 
 def draws_padding(block: Block, device: torch.device) -> bool:
-    """Whether `add_directed_examples` draws around padding too, as a GPU does that never waits for a result."""
+    """Return whether `add_directed_examples` draws around padding too, as a GPU does to avoid waiting for a result."""
     return block == "row" and device.type != "cpu"
 
 
@@ -116,7 +116,7 @@ def _directions(vectors: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
 
 
 def _named(flat: Tensor, names: list[str], like: Parameters) -> Parameters:
-    """Views of ``flat`` (K, d) as the parameters ``names``."""
+    """Return views of ``flat`` (K, d) as the parameters ``names``."""
     parts = flat.split([like[name][0].numel() for name in names], 1)
     return {name: part.unflatten(1, like[name].shape[1:]) for name, part in zip(names, parts, strict=True)}
 
@@ -126,7 +126,7 @@ def _of_model(total: Parameters, model: int) -> Parameters:
 
 
 def _add_sum(source: "BackwardPass | PerExample", names: list[str], drawing: Drawing, total: Parameters) -> None:
-    """All of a model's draws at once, as one weighted sum and one normal vector (see `privacy.vmf_sum`)."""
+    """Add all of a model's draws at once, as one weighted sum and one normal vector (see `privacy.vmf_sum`)."""
     gram, sizes = source.gram(), torch.tensor(drawing.sizes)
     lengths = gram.diagonal(dim1=1, dim2=2).sqrt()
     within = (torch.arange(lengths.shape[1]) < sizes[:, None]).to(lengths.device)
@@ -184,7 +184,7 @@ def _add_rows(part: PerExample, drawing: Drawing, total: Parameters) -> None:
 
 
 class LinearRows(NamedTuple):
-    """The rows of a linear layer's gradients: row j of example i is δᵢⱼ(xᵢ, 1), so only its sign depends on j.
+    """Rows of a linear layer's gradients: row j of example i is δᵢⱼ(xᵢ, 1), so only its sign depends on j.
 
     Attributes:
         means: float64 (B, i + 1), the directions of (xᵢ, 1).
@@ -200,7 +200,7 @@ class LinearRows(NamedTuple):
 
 
 def _linear_rows(part: LinearGradients, models: Sequence[int], drawing: Drawing) -> list[LinearRows]:
-    """Those of each model's examples."""
+    """Return the rows of each model's examples."""
     inputs = torch.nn.functional.pad(part.input.double(), (0, 1), value=1.0)
     lengths = torch.linalg.vector_norm(inputs, dim=2, keepdim=True)
     delta = part.delta.double()
@@ -231,7 +231,7 @@ def _add_linear_rows(part: LinearGradients, models: Sequence[int], drawing: Draw
 def _draw_rows(
     examples: list[LinearRows], drawn_as: torch.dtype, generators: Sequence[Generator], sums: list[Tensor]
 ) -> None:
-    """Adds one draw around each row of each model's examples to the model's ``sums``, float64 (o, i + 1)."""
+    """Add one draw around each row of each model's examples to the model's ``sums``, float64 (o, i + 1)."""
     dimension = examples[0].means.shape[1]
     dtype = torch.float64 if dimension < SHORT else drawn_as
     noises, alongs, acrosses, lengths = [], [], [], []
@@ -285,14 +285,16 @@ def _row_chunks(part: PerExample) -> Iterator[tuple[int, Tensor]]:
 
 
 def _drawn_at_once(rows: int, dimension: int, device: torch.device) -> int:
-    """How many examples' rows are drawn together. On a GPU, all proposals of a draw need memory as well."""
+    """Return the number of examples whose rows are drawn together. On a GPU, all proposals of a draw need memory as
+    well.
+    """
     if device.type == "cpu":
         return max(1, ROWS_BYTES // (rows * dimension * 8))
     return max(1, ROWS_BYTES_OF_GPU // (rows * (dimension + 8 * PROPOSALS) * 8))
 
 
 def _add_drawn_rows(rows: Tensor, names: Sequence[str], scale: float, total: Parameters) -> None:
-    """total += scale·rows. Each row holds the numbers of the parameters ``names``, one after the other."""
+    """Compute total += scale·rows. Each row holds the numbers of the parameters ``names``, one after the other."""
     widths = [total[name].numel() // len(rows) for name in names]
     for name, part in zip(names, rows.split(widths, 1), strict=True):
         total[name].add_(part.reshape(total[name].shape), alpha=scale)

@@ -20,11 +20,11 @@ SAMPLERS = list(get_args(Sampler))  # plugins add theirs
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A private (or merely bounded) gradient step. The accountants and the trainer read only this.
+    """Private (or merely bounded) gradient step: the only description that accountants and the trainer read.
 
     Attributes:
         sampler: ``shuffle`` each unit once an epoch; ``poisson`` each with rate batch_size/n;
-            ``wor`` a fixed-size batch without replacement, drawn anew at each step; ``cyclic`` each unit once an
+            ``wor`` a fixed-size batch without replacement, drawn again at each step; ``cyclic`` each unit once an
             epoch, in the same order in every epoch; ``balls_in_bins`` each unit in one step of each epoch, drawn
             independently for each; ``cyclic_poisson`` each in one of `turns` parts of the data, drawn once and
             independently, of which step after step the next one is sampled with a rate that keeps batches as large;
@@ -62,7 +62,7 @@ class Mechanism:
 
     @property
     def turns(self) -> int:
-        """How many parts of the data take turns: as many as noise has bands under ``cyclic_poisson``, otherwise 1."""
+        """Return the number of cyclic Poisson subsets: the noise's bands under ``cyclic_poisson``, otherwise 1."""
         return int(self.settings.get("bands", 1)) if self.sampler == CYCLIC_POISSON else 1
 
     @property
@@ -72,20 +72,20 @@ class Mechanism:
 
 
 def is_summed(block: str, unit: str) -> bool:
-    """Whether directional noise is drawn around the sum of a batch, not around the gradient of each of its units."""
+    """Return whether directional noise is drawn around the sum of a batch, not around each unit's gradient."""
     return block == "sum" or unit == BATCH
 
 
 def holds_groups(unit: str) -> bool:
-    """Whether a unit is a group that changes with a record: a class, a subclass, or what a plugin's ``groups`` says.
+    """Return whether a unit is a group that changes with a record: a class, a subclass, or a plugin's ``groups``.
 
-    Persons are none: between neighbors a person is there with all records, or is not, as a single record is.
+    A person is not such a group: neighbors differ by a person with all records, as they otherwise differ by one record.
     """
     return unit not in SINGLE
 
 
 def check_step(mechanism: Mechanism) -> None:
-    """Refuses a step that cannot be carried out with any amount of noise.
+    """Refuse a step that is impossible with any amount of noise.
 
     It computes nothing and imports little, so that the workflow can ask while it builds the DAG.
 

@@ -21,7 +21,7 @@ PROPOSALS = 64  # of each draw on a GPU: none is accepted with a probability bel
 
 
 def sample_vmf(mean: Tensor, kappa: float | Tensor, generator: Generator | None = None) -> Tensor:
-    """One draw from vMF(μ, κ) for each row μ of ``mean``.
+    """Draw once from vMF(μ, κ) for each row μ of ``mean``.
 
     A Gaussian vector g gives the direction of the part orthogonal to μ. It also gives the first proposal of the cosine,
     ⟨g, μ⟩/‖g‖, which is independent of that direction. Most proposals are accepted, and then nothing else of length d
@@ -56,7 +56,7 @@ def sample_vmf_of_streams(means: Tensor, kappas: Tensor, generators: Sequence[Ge
 def _turned(
     noise: Tensor, rows: Tensor, kappas: Tensor, streams: "Streams", products: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """Draws around the ``rows`` (n, d) from standard normal ``noise`` (n, d), which it overwrites.
+    """Draw around the ``rows`` (n, d) from standard normal ``noise`` (n, d), which it overwrites.
 
     ``products`` are inner products of rows, float64 (n,).
     """
@@ -76,7 +76,8 @@ def _turned(
 
 
 class Streams(NamedTuple):
-    """Random streams that draw side by side. Each fills its own part of a flat tensor, with what it draws alone.
+    """Random streams that draw side by side. Each fills its own part of a flat tensor with the same numbers as when
+    alone.
 
     Attributes:
         generators: on ``device``.
@@ -89,7 +90,7 @@ class Streams(NamedTuple):
     device: torch.device
 
     def uniforms(self, times: int) -> Tensor:
-        """Float64 uniforms in (0, 1], so that their logarithms are finite: (times, sum of the counts).
+        """Draw float64 uniforms in (0, 1], so that their logarithms are finite: (times, sum of the counts).
 
         A stream draws all of its own at once, as if it drew ``times`` times.
         """
@@ -98,7 +99,7 @@ class Streams(NamedTuple):
         return 1 - (drawn[0] if len(drawn) == 1 else torch.cat(drawn, 1))
 
     def owners(self) -> Tensor:
-        """Which stream draws each number, int64."""
+        """Return the index of the stream that draws each number, int64."""
         counts = torch.tensor(self.counts, device=self.device)
         return torch.arange(len(counts), device=self.device).repeat_interleave(counts)
 
@@ -106,14 +107,14 @@ class Streams(NamedTuple):
 def vmf_cosines(
     dimension: int, kappa: Tensor, streams: Streams, first: tuple[Tensor, Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Cosines ⟨μ, x⟩ of draws x from vMF(μ, κ), and their sines, by rejection.
+    """Draw cosines ⟨μ, x⟩ of x from vMF(μ, κ), and their sines, by rejection.
 
-    Ulrich's (1984) and Wood's (1994) envelope, written so that nothing cancels. With m = d−1, r = √(m²+4κ²)
-    and x₀ = 2κ/(m+r), a proposal is a coordinate s of a uniform point on the sphere, mapped to
-    t = (x₀+s)/(1+x₀s). Then √(1−t²) = √(1−x₀²) √(1−s²)/(1+x₀s) with 1−x₀² = 2m/(m+r), and since κ(1−x₀²) = m
-    x₀ the logarithm of the acceptance probability is m (u/(1+u) − ln(1+u)) with u = x₀s. At least about 0.66
-    are accepted. Small draws take as long as their calls of PyTorch, so several streams share these. Only a CPU looks
-    which are rejected: a GPU, which would have to wait for that, makes `PROPOSALS` of each draw at once.
+    Ulrich's (1984) and Wood's (1994) envelope, written so that nothing cancels. With m = d−1, r = √(m²+4κ²) and x₀ =
+    2κ/(m+r), a proposal is a coordinate s of a uniform point on the sphere, mapped to t = (x₀+s)/(1+x₀s). Then √(1−t²)
+    = √(1−x₀²) √(1−s²)/(1+x₀s) with 1−x₀² = 2m/(m+r), and since κ(1−x₀²) = m x₀ the logarithm of the acceptance
+    probability is m (u/(1+u) − ln(1+u)) with u = x₀s. At least about 0.66 are accepted. Small draws take as long as
+    their calls of PyTorch, so several streams share these. Only a CPU looks which are rejected: a GPU, which would have
+    to wait for that, makes `PROPOSALS` of each draw at once.
 
     Args:
         dimension: d ≥ 2, of all streams.
@@ -137,7 +138,7 @@ def vmf_cosines(
 
 
 def _rejects(dimension: int, slope: Tensor, proposed: Tensor, chance: Tensor) -> Tensor:
-    """Which proposals s are rejected, by uniforms that are overwritten; the slope is x₀ of `vmf_cosines`."""
+    """Return which proposals s are rejected, by uniforms that are overwritten; the slope is x₀ of `vmf_cosines`."""
     u = slope * proposed
     return chance.log_() > (dimension - 1.0) * (u / (1 + u) - torch.log1p(u))
 
@@ -160,7 +161,7 @@ def _accepted(
 def _accepted_at_once(
     dimension: int, x0: Tensor, first: tuple[Tensor, Tensor], chance: Tensor, streams: Streams
 ) -> tuple[Tensor, Tensor]:
-    """The same from so many proposals that waiting for the result is not necessary."""
+    """As the rejection loop, with enough proposals that the result need not be waited for."""
     radius, angle, chances = streams.uniforms(3 * (PROPOSALS - 1)).unflatten(0, (3, -1))
     again, across = sphere_coordinate(dimension, radius, angle)
     proposed, beside = torch.cat([first[0][None], again]), torch.cat([first[1][None], across])
@@ -175,7 +176,7 @@ def sphere_coordinates(
     generators: Sequence[Generator | None],
     device: torch.device | str = "cpu",
 ) -> list[list[Tensor]]:
-    """For each stream and dimension, the s of `sphere_coordinate` for each of its ``shapes``.
+    """Draw for each stream and dimension the s of `sphere_coordinate` for each of its ``shapes``.
 
     The draws are those of one call for each shape, in few calls of PyTorch.
     """
@@ -215,5 +216,5 @@ def _row_products(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _each_product(a: Tensor, b: Tensor) -> Tensor:
-    """The same one by one: a batched product of a single row rounds otherwise than one of several."""
+    """Compute products one by one: a batched product of a single row rounds differently from one of several."""
     return torch.stack([torch.dot(*rows) for rows in zip(a, b, strict=True)]).double()

@@ -1,4 +1,4 @@
-"""What a training proves, as numbers in a table: at listed rates, and interpolated between them.
+"""Proven limits of a training as numbers in a table: at listed rates, and interpolated between them.
 
 Rows ``advantage_proven``, ``mu`` and ``tpr_proven`` at ``fpr=…``, with the ``neighbors`` for which they hold.
 """
@@ -10,7 +10,7 @@ PRIORS = (0.01, 0.1, 0.5)  # shares of members among the records that an attacke
 
 
 def precision(prior: float, tpr: float, fpr: float) -> float:
-    """The share of members among those whom an attack accuses; NaN if it accuses nobody.
+    """Return the share of members among the records that an attack accuses; NaN if it accuses none.
 
     Args:
         prior: the share of members among all whom the attacker asks about, in (0, 1).
@@ -21,7 +21,7 @@ def precision(prior: float, tpr: float, fpr: float) -> float:
 
 
 def between(fpr: np.ndarray, rates: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """The proven TPR at any FPR, interpolated from some rates; never below the curve.
+    """Interpolate the proven TPR at any FPR from some rates; never below the curve.
 
     The curve is concave, so between two rates it lies below the extended chords on its left and on its right.
 

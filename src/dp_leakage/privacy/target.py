@@ -1,4 +1,4 @@
-"""Noise chosen by risk: a limit on what any attack can reach, in place of an ε. Imports nothing heavy."""
+"""Noise chosen by risk: a limit on the success of any attack, in place of an ε. Imports nothing heavy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Target:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "Target":
-        """The target that a study file's ``target`` says.
+        """Read a study file's ``target``.
 
         Raises:
             UserError: unknown or missing keys, values out of range, or a limit that all trainings keep or none can

@@ -1,4 +1,4 @@
-"""One training as everything that accounts for it reads it: facts alone, whatever is asked about them."""
+"""Facts of one training, shared by everything that accounts for it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -15,18 +15,19 @@ ONCE_AN_EPOCH = ("shuffle", "cyclic", "balls_in_bins")  # samplers that use each
 class Training:
     """A training, private or merely bounded. Accountants, curves, calibration, measures and releases read only this.
 
-    It says nothing of δ, neighbors or accountants: those are of a question about it, `accounting.case.Case`.
+    δ, neighbors and accountant belong to a question about a training: `accounting.case.Case`.
 
     Attributes:
         mechanism: the step; its noise is None until it is solved for.
         epochs: ≥ 1, a whole number.
-        batch_size: units a step (expected ones, where they are drawn at random), in (0, dataset_size].
-        dataset_size: units in all: records, persons or (sub)classes, as ``mechanism.unit`` says. Only the ratio to
+        batch_size: units per step (expected number for random batches), in (0, dataset_size].
+        dataset_size: total units: records, people or (sub)classes, as ``mechanism.unit`` says. Only the ratio to
             batch_size matters, so if units are classes, both may be counted in records.
         blocks: for directional noise: the dimension, ≥ 2, of each unit vector that gets noise in one step.
-        projection_noise: the noise multiplier (under add_remove), above 0, of a private PCA that was fitted on the same
-            records before the training: one more Gaussian mechanism that every record takes part in. None for none.
-        records: ≥ 1: at most so many units come and go with one coin: a person's records, if each is a unit.
+        projection_noise: noise multiplier (under add_remove), above 0, of a private PCA that was fitted on the same
+            records before the training: one more Gaussian mechanism that every record takes part in. None: no private
+            PCA.
+        records: ≥ 1: the largest number of units that are included together: a person's records, if each is a unit.
         groups: the number of (sub)classes, if these are the units. None otherwise.
         moves: whether the number of units differs between neighbors, and with it batches and the noise of their mean.
             Nothing is proven then.
@@ -62,12 +63,12 @@ class Training:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All of it as plain data, for JSON."""
+        """Return all fields as plain data, for JSON."""
         return asdict(self)
 
     @property
     def sampler(self) -> str:
-        """How units are drawn."""
+        """Return the sampler's name."""
         return str(self.mechanism.sampler)
 
     @property
@@ -87,14 +88,16 @@ class Training:
 
     @property
     def uses(self) -> int:
-        """Number of steps that one unit can take part in: one in each epoch, one in each turn, or all."""
+        """Return the number of steps that one unit can take part in: one in each epoch, one in each cycle of subsets,
+        or all.
+        """
         return self.epochs if self.sampler in ONCE_AN_EPOCH else ceil(self.steps / self.mechanism.turns)
 
     def under(self, sampler: str) -> "Training":
-        """The same training with batches drawn in another way."""
+        """Return the same training with another sampler."""
         return self if sampler == self.sampler else replace(self, mechanism=replace(self.mechanism, sampler=sampler))
 
 
 def steps_per_epoch(batch_size: float, dataset_size: int) -> int:
-    """Steps in an epoch, ⌈n/b⌉, for every sampler. The last batch of a shuffled epoch may be short."""
+    """Return the steps in an epoch, ⌈n/b⌉, for every sampler. The last batch of a shuffled epoch may be short."""
     return ceil(dataset_size / batch_size)

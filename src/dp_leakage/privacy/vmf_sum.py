@@ -41,7 +41,7 @@ LEAST_EIGENVALUE = 1e-9
 
 
 class VMFSums(NamedTuple):
-    """Draws of m sums, before their parts outside the span of the means have directions.
+    """Draws of m sums before their parts outside the span of the means get directions.
 
     Attributes:
         inside: float64 (m, B), β: the part inside the span is Σ βᵢ μᵢ.
@@ -62,7 +62,7 @@ def draw_vmf_sums(
     signs: Sequence[Tensor] | None = None,
     generators: Sequence[Generator | None] = (None,),
 ) -> list[VMFSums]:
-    """For each of K models, draw m sums Σ Xᵢ, Xᵢ ~ vMF(±μᵢ, κᵢ) all independent, up to the directions outside the span.
+    """Draw m sums Σ Xᵢ for each of K models, Xᵢ ~ vMF(±μᵢ, κᵢ) independent, up to the directions outside the span.
 
     A model draws what it draws alone. Each may have another number B of μᵢ.
 
@@ -95,7 +95,7 @@ def draw_vmf_sums(
 def _draw_around(
     coordinates: Tensor, sine: Tensor, dimension: int, generator: Generator | None
 ) -> tuple[Tensor, Tensor]:
-    """Of m sums: Σ (sᵢ/nᵢ) h̃ᵢ in the basis, float64 (m, r), and the lengths aᵢ, (m, B)."""
+    """Return, of m sums, Σ (sᵢ/nᵢ) h̃ᵢ in the basis, float64 (m, r), and the lengths aᵢ, (m, B)."""
     rank = coordinates.shape[1]
     draw = {"generator": generator, "device": sine.device}
     # These draws are most of the work, and gradients are float32 anyway.
@@ -125,7 +125,8 @@ def combinations(drawn: VMFSums, products: Tensor, squared_length: Tensor) -> tu
 
 
 def _span(gram: Tensor) -> tuple[Tensor, Tensor]:
-    """The means' coordinates (B, r) in an orthonormal basis of their span, and the basis as their combinations (r, B).
+    """Return the means' coordinates (B, r) in an orthonormal basis of their span, and the basis as their combinations
+    (r, B).
 
     It uses the Cholesky factor if that is safe, which is about ten times faster than the eigenvectors of the other
     case.
@@ -153,7 +154,9 @@ def _chi(freedom: int, shape: torch.Size, generator: Generator | None, device: t
 def _total_lengths(
     lengths: Sequence[Tensor], dimensions: Sequence[int], generators: Sequence[Generator | None]
 ) -> list[Tensor]:
-    """Of each model's m sums of vectors of the lengths (m, B), uniform in direction in R^dimension: lengths (m,)."""
+    """Return lengths (m,) of each model's m sums of vectors with lengths (m, B) and uniform directions in
+    R^dimension.
+    """
     pairs = [_pairs(own.shape[1]) if dimension > 1 else [] for own, dimension in zip(lengths, dimensions, strict=True)]
     shapes = [[(len(own), size) for size in sizes] for own, sizes in zip(lengths, pairs, strict=True)]
     cosines = sphere_coordinates(dimensions, shapes, generators, lengths[0].device)
@@ -178,7 +181,7 @@ def _total_lengths(
 
 
 def _pairs(count: int) -> list[int]:
-    """How many pairs are added at a time until one of ``count`` vectors is left."""
+    """Return the number of pairs added in each round until one of ``count`` vectors is left."""
     pairs = []
     while count > 1:
         pairs.append(count // 2)

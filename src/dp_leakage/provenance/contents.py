@@ -1,4 +1,6 @@
-"""What the arrays of a result file must be. A digest says only that a file is whole, not that it makes sense."""
+"""Validation of the arrays of a result file. A digest only shows that a file is complete, not that its contents are
+valid.
+"""
 
 import zipfile
 from collections.abc import Mapping
@@ -11,7 +13,7 @@ from dp_leakage.common.errors import UserError
 
 
 class Expected(NamedTuple):
-    """What an array must be.
+    """Requirements on an array.
 
     Attributes:
         dtype: its type as NumPy names it, such as ``int64``; ``text`` for texts of any length.
@@ -27,12 +29,12 @@ class Expected(NamedTuple):
 
 
 def check_arrays(arrays: Mapping[str, np.ndarray], expected: Mapping[str, Expected], where: str) -> dict[str, int]:
-    """Refuses arrays that are not those expected; returns the length of each axis by its letter.
+    """Refuse unexpected arrays; return the length of each axis by its letter.
 
     Args:
         arrays: name → array.
         expected: name → what it must be; all of them must be there, and no others.
-        where: begins the complaint.
+        where: begins the error message.
 
     Raises:
         UserError: an array is missing, unknown, or not as expected.
@@ -69,7 +71,7 @@ def _check(array: np.ndarray, expected: Expected, lengths: dict[str, int], where
 
 
 def check_distinct(array: np.ndarray, where: str) -> None:
-    """Refuses an array, (n,), in which a value stands twice."""
+    """Refuse an array, (n,), with a repeated value."""
     values, counts = np.unique(array, return_counts=True)
     if len(values) < len(array):
         raise UserError(f"{where} must hold each value once; got {values[counts.argmax()]} {counts.max()} times")
@@ -88,7 +90,7 @@ def declared_size(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[np.d
 
 
 def check_sizes(archive: zipfile.ZipFile, size: int) -> None:
-    """Refuses an ``.npz`` of ``size`` bytes that unpacks to more than it holds, before any of it is unpacked.
+    """Refuse an ``.npz`` of ``size`` bytes that unpacks to more than it holds, before any of it is unpacked.
 
     Raises:
         ValueError: arrays are packed, larger or smaller than they declare, without values, or stand twice.

@@ -1,8 +1,8 @@
-"""Reading and writing of every cached file: atomic, without pickle, with its provenance inside.
+"""Reading and writing of every cached file: atomic, without pickle, with embedded provenance.
 
-A file carries its ``identity`` (a hash of the step's resolved settings, its code and the identities of its inputs), the
-settings themselves, and a seal: the SHA-256 of all its bytes, with zeros in place of the seal's digits. A reader that
-expects another identity, or finds one changed byte, refuses the file by name.
+A file carries its ``identity`` (a hash of the step's resolved settings, its code and the identities of its inputs),
+the settings themselves, and a checksum: the SHA-256 of all its bytes, with zeros in place of the checksum's digits. A
+reader that expects another identity, or finds one changed byte, refuses the file by name.
 """
 
 import glob
@@ -34,7 +34,7 @@ SEALED_AT_THE_END = (".npz", ".parquet")  # the other formats hold their seal be
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yields a temporary path beside ``path``, which is renamed to ``path`` when the block ends without an exception.
+    """Yield a temporary sibling of ``path``, which is renamed to ``path`` when the block ends without an exception.
 
     Raises:
         UserError: the disk is full or not writable. A file that was there before is unchanged.
@@ -58,25 +58,25 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes UTF-8 text atomically."""
+    """Write UTF-8 text atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_page(path: Path, text: str) -> None:
-    """Writes a text and seals it. The text holds `UNSEALED` before anything that users wrote."""
+    """Write a text and seals it. The text holds `UNSEALED` before anything that users wrote."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
         _seal(temporary)
 
 
 def write_json(path: Path, value: Json) -> None:
-    """Writes JSON with sorted keys, atomically, with a seal of its own."""
+    """Write JSON with sorted keys, atomically, with an embedded checksum."""
     write_page(path, json.dumps({"digest": UNSEALED} | value, sort_keys=True, indent=1) + "\n")
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], provenance: Json) -> None:
-    """Writes named arrays as ``.npz`` (uncompressed, no pickle) and provenance; the seal is its comment."""
+    """Write named arrays as ``.npz`` (uncompressed, no pickle) and provenance; the seal is its comment."""
     stamp = np.array(json.dumps(provenance, sort_keys=True))
     with replacing(path) as temporary:
         with temporary.open("wb") as out:
@@ -87,7 +87,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], provenance: Json)
 
 
 def read_arrays(path: Path, identity: str | None = None) -> tuple[dict[str, np.ndarray], Json]:
-    """Reads what ``write_arrays`` wrote: (arrays, provenance).
+    """Read what ``write_arrays`` wrote: (arrays, provenance).
 
     Raises:
         UserError: the file is damaged, not one of ours, or of another identity.
@@ -103,7 +103,7 @@ def read_arrays(path: Path, identity: str | None = None) -> tuple[dict[str, np.n
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], provenance: Json) -> None:
-    """Writes named arrays as ``.safetensors``; the provenance and the seal are its metadata."""
+    """Write named arrays as ``.safetensors``; the provenance and the seal are its metadata."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
@@ -119,7 +119,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], provenance: Jso
 
 
 def read_tensors(path: Path, identity: str | None = None) -> tuple[dict[str, np.ndarray], Json]:
-    """Reads what ``write_tensors`` wrote: (arrays, provenance). Raises UserError as ``read_arrays`` does."""
+    """Read what ``write_tensors`` wrote: (arrays, provenance). Raises UserError as ``read_arrays`` does."""
     from safetensors import safe_open
 
     check_seal(path)
@@ -131,7 +131,7 @@ def read_tensors(path: Path, identity: str | None = None) -> tuple[dict[str, np.
 
 
 def write_table(path: Path, frame: Any, provenance: Json) -> None:
-    """Writes a pandas DataFrame, or a mapping of columns, as ``.parquet``, with provenance and seal."""
+    """Write a pandas DataFrame, or a mapping of columns, as ``.parquet``, with provenance and seal."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -144,7 +144,7 @@ def write_table(path: Path, frame: Any, provenance: Json) -> None:
 
 
 def read_table(path: Path, identity: str | None = None, columns: Sequence[str] | None = None) -> tuple[Any, Json]:
-    """Reads what ``write_table`` wrote, or only some columns: (pandas DataFrame, provenance).
+    """Read what ``write_table`` wrote, or only some columns: (pandas DataFrame, provenance).
 
     Raises UserError as ``read_arrays`` does.
     """
@@ -162,7 +162,9 @@ def read_table(path: Path, identity: str | None = None, columns: Sequence[str] |
 
 
 def is_current(path: Path, identity: str) -> bool:
-    """Whether a table, or arrays, lie whole at ``path`` and are of this identity, so that they need not be made."""
+    """Return whether a complete table or array file with this identity exists at ``path``, so that it need not be
+    made.
+    """
     try:
         (read_table if path.suffix == ".parquet" else read_arrays)(path, identity)
     except UserError:
@@ -171,7 +173,7 @@ def is_current(path: Path, identity: str) -> bool:
 
 
 def check_made(path: Path, known: str) -> None:
-    """Refuses a file that is damaged, or whose identity does not stand in a text.
+    """Refuse a file that is damaged, or whose identity does not occur in a text.
 
     Raises:
         UserError: names the file.
@@ -183,7 +185,7 @@ def check_made(path: Path, known: str) -> None:
 
 
 def check_seal(path: Path) -> None:
-    """Reads a file to its last byte.
+    """Read a file to its last byte.
 
     Raises:
         UserError: a byte differs from what was written, the file has no seal, or it is a pipe or a device.
@@ -206,7 +208,7 @@ def _seal(path: Path) -> None:
 
 
 def _place_of_seal(content: bytes | mmap, suffix: str) -> int:
-    """Where the digits of the seal begin. Raises ValueError."""
+    """Return the index of the checksum's digits. Raises ValueError."""
     found = content.rfind(SEAL) if suffix in SEALED_AT_THE_END else content.find(SEAL)
     if found < 0:
         raise ValueError("it has no digest")
@@ -223,7 +225,7 @@ def _digits(content: bytes | mmap, place: int) -> bytes:
 
 @contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Turns any error of a parser about a missing, cut or foreign file into one sentence."""
+    """Turn any error of a parser about a missing, cut or foreign file into one sentence."""
     try:
         yield
     except FileNotFoundError:

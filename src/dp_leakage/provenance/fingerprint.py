@@ -1,13 +1,12 @@
-"""A hash of the code that a step runs, so that an edit reruns exactly the steps that it reaches.
+"""Hash of a step's code, so that an edit reruns exactly the affected steps.
 
 Snakemake does not see imported modules (it records a rule's params, inputs and shell text only), so every rule carries
-the fingerprint of its step in its one JSON param. The hash is taken over the syntax tree, so comments, docstrings and
-layout do not count.
+the fingerprint of its step in its one JSON param. The hash is computed from the syntax tree, so comments, docstrings
+and layout do not matter.
 
-To parse the package takes longer than to plan a small study. What the parser found in a file can therefore be kept
-(`keep_in`) by the digest of the file's bytes: a file is read whole each time, and parsed again if one byte differs.
-What each fingerprint was taken of is kept too, so that a step can see whether the code is still the one that its run
-planned with (`is_unchanged`).
+Parsing the package takes longer than planning a small study. So parser results can be cached (`keep_in`) by the digest
+of the file's bytes: a file is read completely each time, and parsed again if one byte differs. The recipe of each
+fingerprint is cached too, so that a step can check whether the code is still the planned one (`is_unchanged`).
 """
 
 import ast
@@ -39,7 +38,7 @@ READ = "FILES"  # in a file of the user's: a list of the files beside it that it
 
 
 class _Kept:
-    """What is kept for other processes.
+    """Cache shared with other processes.
 
     Attributes:
         found: what the parser found: digest of a file's bytes → `Parsed`; and what `worked_out`
@@ -64,7 +63,7 @@ class _Kept:
         return {"made_by": None, "found": {}, "recipes": {}}
 
     def note(self, fingerprint: str, recipe: Recipe) -> None:
-        """Adds what a fingerprint was taken of. What gives another one by now is no concern of who plans now."""
+        """Add a fingerprint's recipe. Recipes that have become outdated do not concern the planning process."""
         known = self.recipes.get(fingerprint, [])
         now = [other for other in known if other == recipe or _gives_still(other, fingerprint)]
         now += [] if recipe in now else [recipe]
@@ -73,7 +72,7 @@ class _Kept:
             self.grown = True
 
     def save(self) -> None:
-        """Replaces the file as a whole, so that runs side by side may each do so; what the last one parsed stays."""
+        """Replace the file as a whole, so that runs side by side may each do so; what the last one parsed stays."""
         if self.file is None or not self.grown:
             return
         self.grown = False
@@ -86,7 +85,7 @@ class _Kept:
 
 
 def _united(beside: dict[str, list[Recipe]], own: dict[str, list[Recipe]]) -> dict[str, list[Recipe]]:
-    """All recipes, without those of others that give another fingerprint by now."""
+    """Merge all recipes, without others' outdated ones."""
     return beside | {
         fingerprint: [
             *(one for one in beside.get(fingerprint, []) if one not in recipes and _gives_still(one, fingerprint)),
@@ -97,7 +96,7 @@ def _united(beside: dict[str, list[Recipe]], own: dict[str, list[Recipe]]) -> di
 
 
 def _gives_still(recipe: Recipe, fingerprint: str) -> bool:
-    """Whether the fingerprint is that of its recipe by now. Files that are gone, or no Python by now, give none."""
+    """Return whether the recipe still gives the fingerprint. Missing files or invalid Python give none."""
     with suppress(OSError, UserError):
         return _fingerprint(*recipe) == fingerprint
     return False
@@ -111,13 +110,13 @@ _kept = _Kept()
 
 
 def keep_in(file: Path) -> None:
-    """From now on, what the parser finds is kept in this file, whose folder exists, for the next process."""
+    """Cache parser results in this file, whose folder exists, for the next process."""
     global _kept
     _kept = _Kept(file)
 
 
 def worked_out(key: str, work: Callable[[], Any]) -> Any:
-    """What some work gives, as JSON can hold it; done once for a key, which names all that decides it."""
+    """Return the JSON result of some work, cached by a key that determines it."""
     if key not in _kept.found:
         _kept.found[key] = work()
         _kept.grown = True
@@ -126,7 +125,7 @@ def worked_out(key: str, work: Callable[[], Any]) -> Any:
 
 
 def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: Iterable[Path] = ()) -> str:
-    """Hash of the named modules and of every module of this package that they import, directly or not.
+    """Hash the named modules and every module of this package that they import, directly or not.
 
     Args:
         modules: dotted names within ``dp_leakage``, e.g. ``"dp_leakage.steps.train"``.
@@ -151,7 +150,7 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
 
 
 def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> bool:
-    """Whether the code is still the one of which another process took this fingerprint.
+    """Return whether the code still has the fingerprint that another process computed.
 
     Of files with the same name and content, an edit of one counts for all: the fingerprint does not say whose it is.
 
@@ -173,7 +172,7 @@ def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> b
 
 
 def own_files(fingerprints: Iterable[str]) -> set[Path]:
-    """The user's files of which fingerprints were taken by the process whose notes `is_unchanged` read."""
+    """Return the user's files in fingerprints of the process whose notes `is_unchanged` read."""
     recipes = [recipe for fingerprint in fingerprints for recipe in _kept.recipes.get(fingerprint, [])]
     return {path.resolve() for recipe in recipes for _, path in _with_imported(map(Path, recipe[2]))}
 
@@ -199,7 +198,7 @@ def _fingerprint(modules: Iterable[str], exclude: Iterable[str], extra_files: It
 
 
 def _with_imported(files: Iterable[Path]) -> list[Named]:
-    """The files, and those of the user's own that they import or read, directly or not.
+    """Return the files, and the user's own files that they import or read, directly or not.
 
     Each has a name that is the same wherever the user's folders lie: its own, or, of what is imported, the path that
     the import says, such as ``nets/blocks.py``.
@@ -215,7 +214,7 @@ def _with_imported(files: Iterable[Path]) -> list[Named]:
 
 
 def _read(name: str, path: Path) -> list[Named]:
-    """The files that a file of the user's says it reads, beside its own. Raises UserError if one is not there."""
+    """Return the files that a user's file declares as read. Raises UserError if one is missing."""
     names = _parsed(path)[2]
     if names is None:
         raise UserError(f"{path}: {READ} must be a list of names of files beside it, written out")
@@ -227,7 +226,7 @@ def _read(name: str, path: Path) -> list[Named]:
 
 
 def _imported(name: str, path: Path) -> list[Named]:
-    """What of the user's own a file imports; names are as in `_with_imported`."""
+    """Return the user's own files that a file imports; names are as in `_with_imported`."""
     package, folders = PurePath(name).parts[:-1], path.absolute().parents
     found: list[Named] = []
     for level, module, names in _parsed(path)[0]:
@@ -246,7 +245,9 @@ def _imported(name: str, path: Path) -> list[Named]:
 
 
 def _beside(module: str, folder: Path, package: tuple[str, ...] = ()) -> list[Named]:
-    """The files that an import of a module from a folder runs. The folder is that of ``package``; '' is this itself."""
+    """Return the files that run when a module is imported from a folder. The folder belongs to ``package``; '' is
+    the folder itself.
+    """
     ends = [end for outer in _outermost_first(module) for end in (f"{outer}.py", PurePath(outer, "__init__.py"))]
     return [(str(PurePath(*package, end)), folder / end) for end in ends if (folder / end).is_file()]
 
@@ -279,7 +280,8 @@ def _path(module: str) -> Path:
 
 @cache
 def _parsed(path: Path) -> Parsed:
-    """What a file imports, the digest of its code, and what it says that it reads. All of another file counts.
+    """Return a file's imports, the digest of its code, and its declared reads. For files other than Python, all
+    bytes count.
 
     Raises:
         UserError: a file of the user's is no Python.
@@ -299,7 +301,7 @@ def _parsed(path: Path) -> Parsed:
 
 
 def _files_read(tree: ast.Module) -> list[str] | None:
-    """The names under `READ`; None if that is no list of names that is written out."""
+    """Return the names under `READ`; None if it is not a literal list of names."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == READ for to in node.targets):
             parts = node.value.elts if isinstance(node.value, ast.List) else [node.value]
@@ -314,7 +316,7 @@ def _code(path: Path) -> str:
 
 
 def _import(node: ast.AST) -> Import | None:
-    """What a statement imports, or a call of ``import_module`` or ``__import__`` with a written-out name."""
+    """Return the import of a statement, or of a call of ``import_module`` or ``__import__`` with a literal name."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         names = [alias.name for alias in node.names]
         return (-1, "", names) if isinstance(node, ast.Import) else (node.level, node.module or "", names)
@@ -327,7 +329,7 @@ def _import(node: ast.AST) -> Import | None:
 
 
 def _tree(path: Path, content: bytes) -> ast.Module:
-    """Raises UserError: a file of the user's is no Python."""
+    """Raise UserError: a file of the user's is no Python."""
     try:
         return ast.parse(decode_source(content))  # a file may say how it is encoded
     except SyntaxError as error:
@@ -338,7 +340,7 @@ def _tree(path: Path, content: bytes) -> ast.Module:
 
 @cache
 def _imports(module: str) -> tuple[str, ...]:
-    """Modules of this package that ``module`` names in an import statement, wherever it stands."""
+    """Return the modules of this package that ``module`` imports, at any level of nesting."""
     return _imports_of(_path(module), module)
 
 
@@ -358,10 +360,10 @@ def _imports_of(path: Path, module: str = "") -> tuple[str, ...]:
 
 
 def _normalized(tree: ast.Module) -> str:
-    """A syntax tree as text, without docstrings (comments are not in the tree anyway). Changes the tree.
+    """Return a syntax tree as text, without docstrings (comments are not in the tree anyway). Changes the tree.
 
-    The declaration of an attack, a kind of figure or a data source does not count either: the parts that a step depends
-    on are in its settings, so a new caption redraws nothing.
+    The declaration of an attack, a kind of figure or a data source does not count either: the parts that a step
+    depends on are in its settings, so a new caption redraws nothing.
     """
     tree.body = [node for node in tree.body if not _declares(node)]
     for node in ast.walk(tree):
@@ -377,7 +379,7 @@ def _normalized(tree: ast.Module) -> str:
 
 
 def _text(part: object) -> str:
-    """A syntax tree as text that versions of Python agree on.
+    """Return a syntax tree as text that is equal for all supported Python versions.
 
     Each version knows fields of its own (3.12 the parameters of generic functions), which are empty in code that other
     versions can parse, and `ast.dump` writes empty ones or leaves them out as its version does.

@@ -1,4 +1,4 @@
-"""Snakemake's notes on what made a file, by which it sees that a setting or the code was changed."""
+"""Snakemake's records of a file's settings and code, by which it detects changes."""
 
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -7,7 +7,7 @@ NOTES = Path(".snakemake", "metadata")
 
 
 def lost(file: Path) -> bool:
-    """Whether a file lies here without its note, as in a copy of the results alone.
+    """Return whether a file exists without its record, as in a copy of the results alone.
 
     ``file`` is relative, as Snakemake knows it, in the working folder; its path has at most 180 characters.
     """

@@ -1,4 +1,4 @@
-"""The versions of what results depend on. Each training keeps its own, since an upgrade retrains nothing."""
+"""Versions of packages that affect results. Each training stores its own, since an upgrade does not retrain."""
 
 import platform
 import sys
@@ -27,7 +27,7 @@ def imported() -> dict[str, str]:
 
 
 def of_page_and_trainings(here: Mapping[str, str], trainings: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Package → its version, in words that also name those of trainings that had another.
+    """Return package → version, with a remark on trainings that had another version.
 
     >>> of_page_and_trainings({"torch": "2.13"}, [{"torch": "2.13"}, {"torch": "2.12"}, {"torch": "2.12"}])
     {'torch': '2.13 (2.12 in 2 of 3 target trainings)'}

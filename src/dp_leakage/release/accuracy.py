@@ -1,4 +1,4 @@
-"""How often a released model is right, with an interval over the people whose records it was asked about."""
+"""Accuracy of a released model, with an interval over the people whose records were tested."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from dp_leakage.metrics.people import over_people
 
 
 def accuracy_of(right: np.ndarray, y: np.ndarray, person: np.ndarray | None) -> Json:
-    """What a release says of its accuracy on records that it did not train on.
+    """Return a release's statement of its accuracy on records outside its training.
 
     Args:
         right: bool (n,), n ≥ 1: whether it names the right class of each.

@@ -1,4 +1,4 @@
-"""The model card of a release: what goes in, what comes out, how good it is, and what it protects."""
+"""Model card of a release: inputs, outputs, accuracy, and protection."""
 
 import json
 
@@ -12,12 +12,14 @@ NO_FILL = "Where that is null, the answer to a missing number is NaN."
 
 
 def pages(statement: Json) -> dict[str, bytes]:
-    """Return the files that say a statement in words, name → content."""
+    """Return the files that describe a statement in words, name → content."""
     return {CARD: card(statement).encode(), SHEET: page(sections(statement)).encode()}
 
 
 def card(statement: Json) -> str:
-    """Markdown, from the statement alone. Names of the user's stand in blocks of JSON, where nothing is markup."""
+    """Return the model card as Markdown, from the statement alone. The user's names stand in JSON blocks, where
+    nothing is markup.
+    """
     model = statement["model"]
     parts = [
         "# Model card",
@@ -65,7 +67,7 @@ def _input(model: Json) -> str:
 
 
 def _example(model: Json) -> str:
-    """Code that runs as it stands, beside the model. Its record is made up: it is none of the data's."""
+    """Return runnable example code for the model. Its record is synthetic and not from the data."""
     row, shape = "", (1, *model["input"])
     given = f'{{"{RECORD}": np.zeros({shape}, np.float32)}}  # one record of zeros'
     if model["columns"]:
@@ -86,7 +88,7 @@ def _example(model: Json) -> str:
 
 
 def _made_up(column: Json) -> str | float:
-    """A value for a column of the example: what stands for a missing one, or else the first category or zero."""
+    """Return a value for a column of the example: the fill value of missing ones, else the first category or zero."""
     if column["missing_as"] is not None:
         return column["missing_as"]
     return column["categories"][0] if column["kind"] == "text" else 0.0
@@ -106,7 +108,7 @@ def _accuracy(model: Json) -> str:
 
 
 def _of_the_study(measured: Json) -> str:
-    """That the study's accuracy is of models with half of the records, where its design is by coins."""
+    """State that the study's accuracy is of models with half of the records, under random inclusion."""
     if not measured.get("trained_on_half"):
         return ""
     return " The accuracy in the study's report is that of models which trained on about half of the records each."

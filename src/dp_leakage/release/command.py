@@ -1,4 +1,4 @@
-"""``dp-leakage release`` and ``dp-leakage verify FOLDER``: makes or checks a release."""
+"""``dp-leakage release`` and ``dp-leakage verify FOLDER``: make or check a release."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ def make(arguments: Sequence[str] | None = None) -> int:
 
 
 def check(arguments: Sequence[str] | None = None) -> int:
-    """Check a release; return the exit status, 1 if it does not hold what it says."""
+    """Check a release; return the exit status, 1 if its statement does not hold."""
     return _told(_verify, verifying().parse_args(arguments))
 
 

@@ -1,4 +1,4 @@
-"""The folder of a release: it is there whole or not at all, and its check needs nothing else."""
+"""Folder of a release: complete or absent, and self-contained for its check."""
 
 import fcntl
 import json
@@ -30,7 +30,9 @@ def as_json(value: Json) -> bytes:
 
 
 def working_folder(folder: Path) -> Path:
-    """Where an unfinished release keeps its state; it lies beside the folder, so that a rename is enough."""
+    """Return the folder for an unfinished release; it is a sibling of the final folder, so that a rename completes
+    it.
+    """
     return folder.parent / f".{folder.name}.unfinished"
 
 
@@ -43,7 +45,7 @@ def is_unfinished(working: Path) -> bool:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[Path]:
-    """Yields the working folder of a release, which nobody else can open, to this process alone.
+    """Yield the working folder of a release, unreadable for other users, to this process alone.
 
     Raises:
         UserError: another process works there, or it cannot be made.
@@ -67,9 +69,9 @@ def alone(folder: Path) -> Iterator[Path]:
 
 
 def check_new(folder: Path) -> None:
-    """Refuses with a UserError a folder that exists: a second release would spend its ε once more.
+    """Raise UserError if the folder exists: a second release would spend its ε again.
 
-    Then it erases what a kill may have left beside that folder, after it was whole.
+    Otherwise, remove leftovers of a killed process.
     """
     if os.path.lexists(folder):
         if is_unfinished(working_folder(folder)):
@@ -79,7 +81,7 @@ def check_new(folder: Path) -> None:
 
 
 def released_before(folder: Path, study: str) -> list[str]:
-    """A sentence for each other release of the study that lies beside this folder, whatever its folder is called."""
+    """Return a sentence for each other release of the study in the same parent folder, whatever its name."""
     told = []
     for path in sorted(folder.parent.glob(f"*/{PRIVACY}")):
         try:
@@ -97,9 +99,9 @@ def released_before(folder: Path, study: str) -> list[str]:
 
 
 def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Writes all files and their hashes, and gives the folder its name at the end.
+    """Write all files and their hashes, and rename the folder at the end.
 
-    A kill before that leaves only the hidden working folder, which the next run removes.
+    After a kill only the hidden working folder remains, which the next run removes.
 
     Raises:
         UserError: the folder exists, or the disk is full or not writable.
@@ -124,7 +126,7 @@ def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Makes a new name in a folder survive a crash of the machine."""
+    """Make a new name in a folder survive a crash of the machine."""
     place = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(place)

@@ -1,4 +1,4 @@
-"""Trains once, or chooses among several trainings at a price, and writes the folder."""
+"""Train once, or choose among several trainings at a privacy cost, and write the folder."""
 
 import shutil
 from collections.abc import Callable
@@ -45,17 +45,17 @@ def silent(epoch: int, epochs: int) -> None:
 
 
 def release(plan: Plan, folder: Path, interval: float, measured: Json, show: Show = silent) -> Json:
-    """Trains under the plan and writes the release; returns its privacy statement.
+    """Train under the plan and write the release; return its privacy statement.
 
-    A killed training goes on from its last checkpoint, which holds noised parameters and no seed. What came after it
-    was seen by nobody and is drawn anew, so what is released has looked at the records once.
+    A killed training continues from its last checkpoint, which holds noised parameters and no seed. Later steps were
+    seen by nobody and are drawn again, so the released result has used the records once.
 
     Args:
-        plan: what is trained.
-        folder: which must not exist.
+        plan: of the release.
+        folder: must not exist.
         interval: seconds between two checkpoints.
         measured: see `measured.measured_of`.
-        show: called after each epoch with the number of finished ones and of all.
+        show: called after each epoch with the number of finished and of all epochs.
 
     Raises:
         UserError: the folder exists or cannot be written, or the training diverged.
@@ -88,7 +88,9 @@ def release(plan: Plan, folder: Path, interval: float, measured: Json, show: Sho
 
 
 def chosen(plan: Plan, working: Path, interval: float, show: Show) -> Best:
-    """The best of the plan's trainings; without a choice there is one. All others are erased with the folder."""
+    """Return the best of the plan's trainings; without a choice there is one. All others are erased with the
+    folder.
+    """
     made = plan.identity
 
     def train(run: int, setting: int) -> Parameters | None:
@@ -106,7 +108,7 @@ def chosen(plan: Plan, working: Path, interval: float, show: Show) -> Best:
 
 
 def trained(plan: Plan, settings: Json, checkpoint: Checkpoint, show: Show) -> Parameters | None:
-    """The parameters of one training, from its checkpoint if there is one; None if it diverged."""
+    """Return the parameters of one training, from its checkpoint if there is one; None if it diverged."""
     training = TrainingSettings(**settings["training"])
     one = Release(plan.layers(settings), *plan.records, training, plan.training.mechanism, person=plan.owners)
     if (saved := checkpoint.load()) is not None:
@@ -121,9 +123,9 @@ def trained(plan: Plan, settings: Json, checkpoint: Checkpoint, show: Show) -> P
 
 
 def scored(plan: Plan, layers: Layers, parameters: Parameters) -> float:
-    """How good a training is, for the choice: right answers on the judged records; or, with noise, on its own.
+    """Score a training for the choice: right answers on the test records; or, with noise, on its own records.
 
-    The noise is for an answer of one record, or the answers of one person, which count as one together.
+    The noise hides one record's answer, or all answers of one person.
     """
     if plan.selection is None:
         return 0.0
@@ -182,7 +184,7 @@ def answers(layers: Layers, parameters: Parameters, x: np.ndarray) -> np.ndarray
 
 
 def accuracy(plan: Plan, layers: Layers, parameters: Parameters) -> Json:
-    """What is said of accuracy, see `accuracy_of`; nothing if all records are trained on."""
+    """Return the statement on accuracy, see `accuracy_of`; empty if all records are used for training."""
     rows, data = plan.judged, plan.data
     if not len(rows):
         return {"accuracy": None, "accuracy_on": 0}

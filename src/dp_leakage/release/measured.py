@@ -1,4 +1,4 @@
-"""What a study measured on its own models of the cell that is released."""
+"""A study's measurements on its own models of the released cell."""
 
 import json
 
@@ -28,11 +28,11 @@ OWN_CURVE = "The study, if only the strength of this mechanism's noise is in dou
 
 
 def measured_of(study: Study, cell: Cell, coins: int) -> Json:
-    """Attacks and audits of the study's models, as numbers; nothing but names where the study was not run.
+    """Return results of attacks and audits on the study's models; only names if the study was not run.
 
     Args:
         study, cell: what is released.
-        coins: records or persons whose membership in a model a coin decided, for the most that an audit could have
+        coins: records or people whose membership in a model a coin decided, for the most that an audit could have
             shown.
 
     Raises:
@@ -67,7 +67,9 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
 
 
 def advice_of(study: Study, cell: Cell) -> list[str]:
-    """Return what the study's report says of releasing a cell. UserError if its claims cannot be read."""
+    """Return the statements of the study's report on releasing a cell. Raises UserError if its claims cannot be
+    read.
+    """
     path = study.path(CLAIMS)
     if not path.exists():
         return [f"The study has no report: {path} would say whether this setting keeps accuracy and protects."]

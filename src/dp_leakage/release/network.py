@@ -1,4 +1,4 @@
-"""The released model as one ONNX file: a raw row goes in, as it stands in the user's file, and probabilities come out.
+"""Released model as one ONNX file, from raw rows as in the user's file to probabilities.
 
 A table with texts goes in column by column, each (records, 1): numbers as float32, texts as strings. All else goes in
 as one array ``record``: a table of numbers (records, columns), images (records, channels, height, width) with the
@@ -28,7 +28,7 @@ ROWS = 1024  # records asked at once
 
 
 class FromRaw(nn.Module):
-    """Raw records, with the texts already zeros and ones, to the probabilities of the classes.
+    """Map from raw records, with one-hot texts, to class probabilities.
 
     Args:
         model: the trained network.
@@ -55,7 +55,7 @@ class FromRaw(nn.Module):
         return self.model(self.features(record)).softmax(1)
 
     def features(self, record: Tensor) -> Tensor:
-        """The records as the network takes them."""
+        """Return the records as inputs of the network."""
         if self.fill is not None:
             record = torch.where(record.isnan(), self.fill, record)
         x = record / self.divisor if self.divisor != 1 else record
@@ -72,7 +72,7 @@ class FromRaw(nn.Module):
 
 
 def onnx_of(raw: Raw, fitted: Fitted, layers: Layers, parameters: Parameters) -> bytes:
-    """The ONNX file.
+    """Return the ONNX file.
 
     Args:
         raw: the source's records; only its columns, classes and divisor go into the file, and the shape of a record.
@@ -127,7 +127,7 @@ def inputs_of(raw: Raw, rows: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def check_onnx(content: bytes, raw: Raw, x: np.ndarray, layers: Layers, parameters: Parameters) -> None:
-    """Asks the file about all records in onnxruntime, and the model about their features.
+    """Query the file about all records in onnxruntime, and the model about their features.
 
     Args:
         content: the file.
@@ -155,7 +155,7 @@ def check_onnx(content: bytes, raw: Raw, x: np.ndarray, layers: Layers, paramete
 
 
 def _exported(whole: nn.Module, shape: tuple[int, ...], output: str) -> bytes:
-    """By PyTorch's exporter that needs no further package; it notes no paths and no source lines."""
+    """Export by PyTorch's exporter without further packages; it records no paths or source lines."""
     buffer = io.BytesIO()
     axes = {RECORD: {0: "records"}, output: {0: "records"}}
     with warnings.catch_warnings():
@@ -174,7 +174,7 @@ def _exported(whole: nn.Module, shape: tuple[int, ...], output: str) -> bytes:
 
 
 def _take_columns(model: Any, columns: tuple[Column, ...]) -> None:
-    """Replaces the model's input by one for each column of the table."""
+    """Replace the model's input by one for each column of the table."""
     from onnx import TensorProto, helper, numpy_helper
 
     graph = model.graph
@@ -211,9 +211,10 @@ def _take_columns(model: Any, columns: tuple[Column, ...]) -> None:
 
 
 def _of_texts(column: Column) -> tuple[np.ndarray, np.ndarray]:
-    """Matrix and bias from one number for each category to the columns of ``x``; without a category, what fills gaps.
+    """Return matrix and bias from one number per category to the columns of ``x``; without a category, the fill
+    value.
 
-    A text that is no category gives zeros only, on which the bias alone remains.
+    A text that is not a category gives zeros only, plus the bias.
     """
     count = len(column.categories)
     shown = np.eye(count, dtype=np.float32)[:, 1 if count == 2 else 0 :]
@@ -222,7 +223,7 @@ def _of_texts(column: Column) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fill(raw: Raw) -> np.ndarray | None:
-    """For `FromRaw`."""
+    """Return the fill values for `FromRaw`."""
     fill: list[float] = []
     for column in raw.columns:
         number = isinstance(column.fill, float) and not column.categories

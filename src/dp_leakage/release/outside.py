@@ -1,4 +1,6 @@
-"""What no ε of a release covers, as far as its own statement shows it. The plan adds what only data and study show."""
+"""Limits of a release's ε, as far as its own statement shows them. The plan adds those known only from data and
+study.
+"""
 
 from dp_leakage.common.config import Json
 
@@ -9,7 +11,7 @@ MEASURED = "What attacks and audits measured was computed from the same records,
 
 
 def follows_from(statement: Json) -> list[str]:
-    """Return the sentences on what ε leaves out that follow from the other keys of a statement."""
+    """Return the sentences on what ε does not cover that follow from the other keys of a statement."""
     unit, counted = COUNTED[statement["unit"]]
     model, selection, measured = statement["model"], statement["selection"], statement["measured"]
     sentences = [

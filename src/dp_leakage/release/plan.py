@@ -1,4 +1,4 @@
-"""What is trained for a release: the study's cell, its records, and how raw rows become features."""
+"""Training for a release: the study's cell, its records, and the map from raw rows to features."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -53,7 +53,7 @@ class Plan:
         raw: the source's records, for the names of columns and classes; released is none of its rows.
         data: the records as features.
         rows: int64 (n,): the records that are trained on.
-        person: int64 (n,): whose each of them is; None if the release hides single records.
+        person: int64 (n,): the owner of each; None if the release hides single records.
         judged: int64 (m,): those that accuracy is measured on; empty if all are trained on.
         fitted: how a raw row becomes features.
         training: with its noise.
@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def identity(self) -> str:
-        """Of what is trained: a checkpoint of other settings, data or code is refused."""
+        """Return the identity of the training: a checkpoint of other settings, data or code is refused."""
         return identity({"grid": list(self.grid), "told": self.told, "rows": len(self.rows), "choice": self.selection})
 
     def layers(self, settings: Json) -> Layers:
@@ -94,17 +94,17 @@ class Plan:
 
     @property
     def owners(self) -> torch.Tensor | None:
-        """Whose each of them is, for a release that hides persons."""
+        """Return the owner of each record, for a user-level release."""
         return None if self.person is None else torch.from_numpy(self.person)
 
     @property
     def units(self) -> int:
-        """How many come or go one at a time between neighbors: the records, or the persons."""
+        """Return the number of units that neighbors differ in one of: records, or people."""
         return self.training.dataset_size
 
 
 def study_named(name: str, scale: str | None = None, release: Json | None = None) -> tuple[Study, Json]:
-    """A study of this folder, and ``config.yaml``.
+    """Return a study of this folder, and ``config.yaml``.
 
     Args:
         name: of the study.
@@ -135,7 +135,7 @@ def study_named(name: str, scale: str | None = None, release: Json | None = None
 
 
 def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
-    """Reads the records and solves for the noise.
+    """Read the records and solves for the noise.
 
     Args:
         study, cell: see `study_named`, `Study.cell_named`.
@@ -250,7 +250,7 @@ def _records(
 
 
 def _learned(study: Study, dataset: str, projection: Json, raw: Raw) -> Learned | None:
-    """The network that computes the features, which the study has trained; None if they are not learned."""
+    """Return the network that computes the features, which the study has trained; None if they are not learned."""
     if not learns(projection):
         return None
     (path,) = learned_for(study, dataset)

@@ -1,7 +1,7 @@
-"""The best of a random number of trainings, with the choice paid for (Papernot & Steinke 2022).
+"""Best of a random number of trainings, with the choice accounted for (Papernot & Steinke 2022).
 
-How many trainings there are, and the setting of each, is drawn before the first and told to nobody: whoever knew the
-number could tell more from the best than the theorem allows. Only the best is kept, whatever happens.
+The number of trainings and the setting of each are drawn before the first and kept secret: their number, together with
+the best result, would reveal more than the theorem allows. Only the best is stored.
 """
 
 import secrets
@@ -17,7 +17,7 @@ from dp_leakage.training.checkpoint import Checkpoint
 
 
 class Best(NamedTuple):
-    """The best training so far.
+    """Best training so far.
 
     Attributes:
         setting: its place in the grid; None if all trainings diverged.
@@ -36,16 +36,16 @@ def select(
     score: Callable[[int, dict[str, Tensor]], float],
     erase: Callable[[int], None] = lambda run: None,
 ) -> Best:
-    """Trains as often as was drawn, and keeps the training with the highest score; of equal ones the first.
+    """Run the drawn number of trainings, and keep the one with the highest score; of ties the first.
 
     Args:
-        selection: see `statement.SELECTION`; None trains the only setting once.
+        selection: see `statement.SELECTION`; None: train the only setting once.
         grid: number of settings to choose from.
-        state: what is known so far. A killed selection goes on from it: neither the number of trainings nor a score
-            is drawn again.
-        train: number of the run and place in the grid → the model; None if it diverged.
-        score: place in the grid and model → how good it is.
-        erase: called with the number of a run when nothing of it is needed any more.
+        state: progress so far. A killed selection continues from it: neither the number of trainings nor a score is
+            drawn again.
+        train: number of the run and index in the grid → the model; None if it diverged.
+        score: index in the grid and model → score.
+        erase: called with the number of a run when its files are no longer needed.
     """
     if (saved := state.load()) is None:
         drawn = (

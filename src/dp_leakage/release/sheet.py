@@ -51,7 +51,7 @@ class Section(NamedTuple):
 
 
 def sections(statement: Json) -> list[Section]:
-    """What the sheet says, in the order of the page."""
+    """Return the sections of the sheet, in order."""
     declared, measured = statement["declared"], statement["measured"]
     sensitive = ", ".join(declared.get("sensitive_fields", [])) or NOT_DECLARED
     return [
@@ -87,7 +87,7 @@ LIMITS = (
 
 
 def records_in_words(told: Json) -> str:
-    """What a mechanism was trained on, such as 653 records of 178 people."""
+    """Describe a mechanism's training data, e.g. 653 records of 178 people."""
     of_people = f" of {told['persons']:,} people" if "persons" in told else ""
     return f"{told['records']:,} records{of_people}"
 
@@ -101,7 +101,7 @@ def page(told: list[Section]) -> str:
 
 
 def pdf(told: list[Section]) -> bytes:
-    """The sheet as one page of A4, in letters as small as it takes. Its bytes hold no date and no name."""
+    """Return the sheet as one page of A4, with a font size that fits. Its bytes hold no date and no name."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.figure import Figure

@@ -1,7 +1,7 @@
-"""``privacy.json``: what a release protects, and its check by dp-accounting alone.
+"""``privacy.json``: the guarantee of a release, and its check by dp-accounting alone.
 
-The statement holds the mechanism as numbers (noise, rate, steps), so that anyone can compute ε again from it:
-`recomputed` reads nothing else and calls nothing of this package's own accounting.
+The statement holds the mechanism as numbers (noise, rate, steps), so that anyone can recompute ε from it: `recomputed`
+reads nothing else and calls nothing of this package's own accounting.
 """
 
 import json
@@ -67,7 +67,7 @@ MOST_ROWS = 100
 
 
 def training_told(training: Training, records: int) -> Json:
-    """A training with Gaussian noise as numbers; ``records`` are those of its units."""
+    """Return a training with Gaussian noise as numbers; ``records`` counts its units' records."""
     mechanism = training.mechanism
     told = {
         "noise": mechanism.noise,
@@ -123,12 +123,13 @@ def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[fl
 
 
 def enough_noise(told: Json, selection: Json | None, epsilon: float | None, delta: float) -> Json:
-    """The mechanism with so much noise that dp-accounting, too, finds at most ``epsilon``, choosing included.
+    """Return the mechanism with enough noise that dp-accounting, too, finds at most ``epsilon``, including the
+    choice.
 
     Args:
-        told: as `training_told` says it, with the noise of one training at ``epsilon``.
-        selection: see `SELECTION`; None if nothing is chosen.
-        epsilon: None if the study names the noise itself, which then stays.
+        told: from `training_told`, with the noise of one training at ``epsilon``.
+        selection: see `SELECTION`; None: no choice.
+        epsilon: None if the study sets the noise itself, which then stays.
         delta: of ``epsilon``.
 
     Raises:
@@ -178,7 +179,7 @@ def curve_of(statement: Json) -> TradeOff:
 
 
 def proven(statement: Json) -> Json:
-    """Return what the mechanism, the selection and the rows of ε prove, as the other keys of the statement."""
+    """Return the guarantees of the mechanism, the selection and the rows of ε, as further keys of the statement."""
     selection, curve = statement["selection"], curve_of(statement)
     mu = curve.mu_bound
     if selection is not None:
@@ -205,7 +206,7 @@ def statement_of(
     delta: float,
     selection: Json | None,
 ) -> Json:
-    """The whole statement but for what lies outside, as JSON.
+    """Return the whole statement except for what ε does not cover, as JSON.
 
     Args:
         told: see `training_told`.
@@ -231,7 +232,7 @@ def statement_of(
 
 
 def check_statement(statement: Any, where: str) -> list[str]:
-    """Compute all that is proven again; return a sentence for each ε.
+    """Recompute all guarantees; return a sentence for each ε.
 
     Raises:
         UserError: a number is missing or of another kind, dp-accounting finds another ε or a larger one than asked, a
@@ -295,7 +296,7 @@ def _agree(stated: Any, found: Any) -> bool:
 
 
 def _check_outside(statement: Json, where: str) -> None:
-    """Refuses a statement that lacks what `follows_from` it; UserError too if it cannot follow."""
+    """Refuse a statement that lacks what `follows_from` it; UserError too if it cannot follow."""
     try:
         sentences = follows_from(statement)
     except (KeyError, TypeError, ValueError) as error:
@@ -323,5 +324,5 @@ def in_words(statement: Mapping[str, Any]) -> str:
 
 
 def _with(properties: dict[str, Schema]) -> Schema:
-    """A mapping with these keys, and others."""
+    """Return the schema of a mapping with at least these keys."""
     return {"type": "object", "properties": properties, "required": list(properties)}

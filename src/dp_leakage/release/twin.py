@@ -1,8 +1,8 @@
-"""An audit of the released training by its twins: the same code on the same records, with a canary in or out.
+"""Audit of the released training by twins: the same code on the same records, with or without a canary.
 
-A twin differs from the release in one record, or one person with all records, who gives way to a canary; and in being
-thrown away. A fair coin of the operating system decides whether the canary is in it. From how well the models' answers
-tell the coins follows a lower bound on ε, for the claim of exactly this mechanism (`dp_leakage.audits`).
+A twin differs from the release in one record, or one person with all records, replaced by a canary, and is deleted
+afterwards. The operating system decides at random whether the canary is included. A lower bound on ε follows from how
+well the models' outputs reveal this, for the claim of exactly this mechanism (`dp_leakage.audits`).
 """
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ Show = Callable[[int, int], None]
 
 
 def most_shown(plan: Plan, models: int) -> float:
-    """The largest ε that an audit of so many twins could show."""
+    """Return the largest ε that an audit of this many twins could show."""
     return reach(DESIGN, models, _claim(plan), CONFIDENCE, SHARE)
 
 
 def audited(plan: Plan, models: int, canary: str, state: Checkpoint, show: Show) -> Json:
-    """Trains the twins one after the other, and says what follows: see `measured.measured_of` for the keys.
+    """Train the twins one after the other, and return the result: see `measured.measured_of` for the keys.
 
     Args:
         plan: of the release.
@@ -72,9 +72,9 @@ def audited(plan: Plan, models: int, canary: str, state: Checkpoint, show: Show)
 
 
 def _score(plan: Plan, placed: Canaries, held: bool) -> float:
-    """By how much one twin's training raised the margin of the canary's class.
+    """Return the increase of the margin of the canary's class in one twin's training.
 
-    The start is drawn anew for each twin and is no secret of the mechanism, so what it says of the canary is taken off.
+    Each twin has new initial parameters, which the mechanism does not keep secret, so their margin is subtracted.
     """
     settings = plan.grid[0]
     rows = np.concatenate([placed.fixed, placed.held])

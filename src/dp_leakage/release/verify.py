@@ -1,4 +1,4 @@
-"""The check of a release, which needs no data: hashes, what the mechanism proves, and the words."""
+"""Check of a release without the data: hashes, guarantees of the mechanism, and the pages."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ from dp_leakage.release.statement import check_statement
 
 
 def verify(folder: Path) -> list[str]:
-    """Checks every file of a release against its hash and computes ε again; returns what holds, in sentences.
+    """Check every file of a release against its hash and recompute ε; return the confirmed statements.
 
     Raises:
         UserError: a file is missing, changed or not listed, or ε is not what the statement says.
@@ -74,10 +74,10 @@ def verify(folder: Path) -> list[str]:
 
 
 def _check_pages(statement: Json, folder: Path) -> list[str]:
-    """Return a sentence on the pages in words; only the version that wrote them can write the same words again.
+    """Return a sentence on the pages in words; only the version that wrote them can reproduce them.
 
     Raises:
-        UserError: a page says something else than the statement.
+        UserError: a page differs from the statement.
     """
     if statement.get("made_by") != (ours := f"dp-leakage {__version__}"):
         return [f"{CARD} and {SHEET} were not compared with {PRIVACY}: {ours} did not write them."]

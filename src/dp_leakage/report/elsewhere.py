@@ -19,6 +19,10 @@ from dp_leakage.table.words import name
 
 MORE = "So more may leak than was measured."
 LEAKS = "the model leaks who was in its training data."
+BY_GUESS = (
+    "the model leaks who was in its training data, unless members and non-members differ in something that a guess "
+    "without the model did not find."
+)
 NOT_SHOWN = "no attack tried is shown to tell this model's members from non-members."
 IF_ALIKE = (
     "attacks tell this model's members from non-members. If both were drawn from one source, it leaks who was in its "
@@ -126,7 +130,7 @@ def _verdict(leak: Leak, unlike: bool, tell: Telling) -> str:
         return f"{differ(found, tell)}. {UNKNOWN}"
     if not shown:
         return NOT_SHOWN
-    return LEAKS if found.compared else IF_ALIKE
+    return BY_GUESS if found.compared else IF_ALIKE
 
 
 def unlike(resemblance: Resemblance, tell: Telling) -> str:

@@ -1,8 +1,8 @@
-"""The workflow's steps, one module each. Only steps touch files.
+"""Steps of the workflow, one module each. Only steps read and write files.
 
 A job runs one as ``python -m dp_leakage.steps.NAME``, or ``judge``, which runs those of a cell in turn. It takes
-``--settings`` (the JSON that the rule prints) and named input and output files. ``@FILE`` stands for the arguments in a
-file, one per line.
+``--settings`` (the JSON that the rule prints) and named input and output files. ``@FILE`` stands for the arguments in
+a file, one per line.
 """
 
 # Before any import that takes time: a job that is handed over needs none.
@@ -45,7 +45,7 @@ ON_DEVICE = "let one job at a time use the GPU (--resources gpu=1), or set devic
 def run(
     step: Callable[..., None], *paths: str, lists: tuple[str, ...] = (), options: dict[str, Any] | None = None
 ) -> None:
-    """Parses the command line of a step and calls it with keywords; the only place where a step ends a process.
+    """Parse the command line of a step and call it with keywords; only this function ends a step's process.
 
     Args:
         step: called as ``step(settings, **paths, **lists, **options)``.
@@ -91,7 +91,7 @@ def run(
 
 
 def _spent(seconds: float) -> str:
-    """What a job used: time, memory, the device, and the packages that it imported, with their versions."""
+    """Return a job's resource use: time, memory, device, and the imported packages with their versions."""
     used, torch = resource.getrusage(resource.RUSAGE_SELF), sys.modules.get("torch")
     device = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_initialized() else "CPU"
     packages = ", ".join(f"{name} {version}" for name, version in imported().items())
@@ -102,12 +102,13 @@ def _spent(seconds: float) -> str:
 
 
 def _refuse_edited(settings: Json, known: str | None, planned: str | None) -> None:
-    """Raises UserError if the step is not what its run planned: the results would be kept as those of the other.
+    """Raise UserError if code or settings changed after planning: the results would be recorded under the planned
+    ones.
 
     Args:
-        settings: with the fingerprint that the run took, where the step has one.
-        known: the file of what the run knows of the code; None if no run started this step.
-        planned: identities of all that its submission to a cluster was planned for; None if it has no such.
+        settings: with the fingerprint of the run, if the step has one.
+        known: the file with the run's code fingerprints; None if no run started this step.
+        planned: all identities planned for its cluster submission; None outside a submission.
     """
     step = Path(sys.argv[0]).stem
     if planned and identity(settings) not in planned.split(":"):
@@ -118,7 +119,7 @@ def _refuse_edited(settings: Json, known: str | None, planned: str | None) -> No
 
 
 def _notice_reads(settings: Json, data_dir: Path) -> None:
-    """Lets the log tell of files that the user's code reads and that no fingerprint or setting knows of."""
+    """Log files that the user's code reads and that no fingerprint or setting covers."""
     own = own_files(_values(settings, "code"))
     if not own:
         return

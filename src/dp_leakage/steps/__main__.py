@@ -26,7 +26,7 @@ COMMAND = "Shell command: "  # Snakemake's words before a command
 
 
 def wanted(study: str, asked: str) -> tuple[str, list[str]]:
-    """Snakemake's name for the wanted target, and the config that it needs.
+    """Return Snakemake's name of the target, and the config that it needs.
 
     >>> wanted("quickstart-smoke", "fig_pareto")
     ('quickstart_fig_pareto', ['scale=smoke'])
@@ -50,7 +50,9 @@ def wanted(study: str, asked: str) -> tuple[str, list[str]]:
 
 
 def command_in(plan: str) -> str:
-    """The command of the wanted job: the last of a plan, for which no other job waits. UserError if there is none."""
+    """Return the command of the last job of a plan, for which no other job waits. Raises UserError if there is
+    none.
+    """
     commands = [line.removeprefix(COMMAND) for line in plan.splitlines() if line.startswith(COMMAND)]
     if not commands:
         raise UserError("Snakemake plans no job for it; `snakemake -n` says why")
@@ -84,7 +86,7 @@ def under_debugger(command: str) -> str:
 
 
 def planned(target: str, config: list[str]) -> tuple[str, dict[str, str]]:
-    """What Snakemake prints about a target's jobs, and what it changes in the environment of jobs.
+    """Return Snakemake's printed plan of a target, and its changes to the environment of jobs.
 
     Raises:
         UserError: Snakemake refuses; its own message went to the terminal.
@@ -107,7 +109,7 @@ def planned(target: str, config: list[str]) -> tuple[str, dict[str, str]]:
 
 
 def run_by_hand(arguments: list[str]) -> int:
-    """Prints or debugs the command of one job; returns the exit status."""
+    """Print or debugs the command of one job; returns the exit status."""
     parser = Parser(prog="python -m dp_leakage.steps", description=(__doc__ or "").partition("\n")[0])
     show = parser.add_subparsers(required=True, parser_class=Parser).add_parser("show", help="print a job's command")
     show.add_argument("study", help="as it is called in results/, such as quickstart or quickstart-smoke")

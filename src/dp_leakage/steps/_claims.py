@@ -1,4 +1,4 @@
-"""The claim that a design of a cell's audit tests, from the provenance of its score file."""
+"""Claim tested by an audit design of a cell, from the provenance of its score file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,7 +18,7 @@ from dp_leakage.steps._models import training_of
 
 
 def claim_of(design: Mapping[str, Any], made: Json) -> Claim:
-    """The claim that a design tests. Raises UserError if nothing is proven for what its coins decide."""
+    """Return the claim that a design tests. Raises UserError if nothing is proven for its random inclusion."""
     delta = made["settings"]["delta"]
     if design["claim"] == "approximate":
         return approximate_dp(delta)
@@ -26,14 +26,14 @@ def claim_of(design: Mapping[str, Any], made: Json) -> Claim:
 
 
 def made_by(made: Json) -> Training:
-    """The training that an audit or the game of a cell is about, which has a claim of its own."""
+    """Return the training of an audit or of a cell's attacks, which has a claim of its own."""
     training = training_of(made)
     assert training is not None  # only cells with a mechanism have one
     return training
 
 
 def own_claim(training: Training, defense: str, delta: float, neighbors: Neighbors) -> Claim:
-    """The claim of exactly the mechanism of a training, whose ``defense`` complaints name.
+    """Return the claim of exactly a training's mechanism; error messages name its ``defense``.
 
     Raises:
         UserError: once a curve is asked for, if nothing is proven for these neighbors.
@@ -47,7 +47,7 @@ def own_claim(training: Training, defense: str, delta: float, neighbors: Neighbo
 
 @lru_cache
 def _own(training: Training, defense: str, delta: float, neighbors: Neighbors) -> Claim:
-    """Computed once for all designs of a cell, since its curves take seconds."""
+    """Return the claim, cached for all designs of a cell, since its curves take seconds."""
     mechanism = training.mechanism
 
     def tpr(strength: float) -> Callable[[np.ndarray], np.ndarray]:

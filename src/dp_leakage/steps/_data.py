@@ -27,7 +27,7 @@ def arrays_of(data: Dataset) -> dict[str, np.ndarray]:
 
 
 def checked_dataset(arrays: dict[str, np.ndarray], path: Path) -> Dataset:
-    """`dataset_of` the arrays of a file that anybody may have made. Raises UserError if they cannot be a data set."""
+    """Return `dataset_of` the arrays of an untrusted file. Raises UserError if they cannot be a data set."""
     nothing = np.empty(0)
     x, y, sensitive = (arrays.get(name, nothing) for name in ("x", "y", "sensitive"))
     roles = [role for role in ROLES if role in arrays]

@@ -30,7 +30,7 @@ def digests(x: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Learned:
-    """What computes learned features.
+    """Network that computes learned features.
 
     Attributes:
         module: records (n, …) to features (n, …), both float32.
@@ -52,7 +52,7 @@ class Learned:
 
 
 def read_features(path: Path, identity: str, layers: str, own: np.ndarray) -> Learned:
-    """What step ``learn_features`` wrote.
+    """Read the output of step ``learn_features``.
 
     Args:
         path: its file.

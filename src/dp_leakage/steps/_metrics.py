@@ -15,7 +15,7 @@ NOISE = ("noise_multiplier", "kappa")
 
 
 def read_rows(paths: Iterable[Path], identities: Iterable[str]) -> pd.DataFrame:
-    """The rows of several files as one frame.
+    """Read the rows of several files as one frame.
 
     Raises:
         UserError: a file is damaged, or made by other settings than its identity says.

@@ -1,4 +1,4 @@
-"""What a training step makes of its settings, and how models are read back from files."""
+"""Models of a training step: from settings, and from files."""
 
 import fcntl
 import os
@@ -33,7 +33,7 @@ from dp_leakage.training.tuning import with_rate
 
 
 def architecture_of(settings: Json, input_shape: tuple[int, ...], n_classes: int) -> Layers:
-    """What a cell trains: a built-in architecture, or a module of the user's. Raises UserError."""
+    """Return a cell's architecture: built-in, or a module of the user. Raises UserError."""
     named = settings["architecture"]
     if is_import_path(named["name"]):
         arguments = {key: value for key, value in named.items() if key != "name"}
@@ -45,7 +45,7 @@ def architecture_of(settings: Json, input_shape: tuple[int, ...], n_classes: int
 
 
 def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
-    """Settings with the learning rate that step ``tune`` found best, and what the models' file says about it.
+    """Return settings with the best learning rate of step ``tune``, and the provenance of the rate.
 
     Of equally good rates it is the first. Without such a step the settings stay as they are.
 
@@ -64,7 +64,8 @@ def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
 
 
 def device_of(device: str) -> str:
-    """``cpu`` or ``cuda``, from config.yaml, which is then a device that no other job uses, if there is one.
+    """Return ``cpu`` or ``cuda`` from config.yaml, in the latter case with a device that no other job uses, if
+    possible.
 
     Raises:
         UserError: there is no such device.
@@ -80,9 +81,9 @@ def device_of(device: str) -> str:
 
 @cache
 def free_device(count: int, folder: Path) -> int:
-    """A number below ``count`` that no other job of this submission has, or any if all have been taken.
+    """Return a device number below ``count`` that no other job of this submission uses, or any if all are in use.
 
-    A lock on a file says who has it. It ends with this process, however that ends.
+    A lock file marks a device as used. The lock ends with this process, however that ends.
 
     Args:
         count: devices that this process sees.
@@ -100,7 +101,7 @@ def free_device(count: int, folder: Path) -> int:
 
 
 def read_models(path: Path, identity: str | None, data: Dataset, factory: Factory | None = None) -> Ensemble:
-    """A ``.safetensors`` file of step ``train``.
+    """Read a ``.safetensors`` file of step ``train``.
 
     Args:
         path: the file.
@@ -122,15 +123,15 @@ def models_of(
     identity: str | None,
     factory: Factory | None = None,
 ) -> Ensemble:
-    """The models from a file's tensors and provenance.
+    """Create the models from a file's tensors and provenance.
 
-    A file never names code that is imported. A module of the user's is imported by its path only if the study names the
-    same path, which the identity of its settings shows.
+    A file never names code that is imported. A module of the user's is imported by its path only if the study names
+    the same path, which the identity of its settings shows.
 
     Args:
         tensors, made: as `read_tensors` gives them.
         data: what the models were trained on.
-        path: of the file, for complaints.
+        path: of the file, for error messages.
         identity: of the study's settings; None if there is no study.
         factory: makes the user's module, whose parameters are then replaced; None takes the study's.
 
@@ -170,7 +171,7 @@ def settings_of(made: Json, path: Path) -> Json:
 
 
 def training_of(made: Json) -> Training | None:
-    """The training with a mechanism that a file tells of, from its provenance. Raises UserError."""
+    """Return the training with a mechanism from a file's provenance, or None. Raises UserError."""
     given = made.get("training")
     if given is None:
         return None
@@ -181,7 +182,9 @@ def training_of(made: Json) -> Training | None:
 
 
 def _training() -> Schema:
-    """Of a training. A bound and a noise are ours or of a plugin in use, since their modules are imported."""
+    """Return the schema of a training. Bounds and noises must be built-in or of a plugin in use, since they are
+    imported.
+    """
     declared = enum("none", *get_args(Bound), *FILES, *(name.rpartition(".")[2] for name in MECHANISM_FILES))
     amount: Schema = {"type": ["null", "number"], "minimum": 0}
     mechanism: dict[str, Schema] = {

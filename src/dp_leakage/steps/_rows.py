@@ -1,4 +1,4 @@
-"""Rows of metrics as all steps write them. It imports little, so that few edits make a step's rows anew."""
+"""Rows of metrics in the format of all steps. Few imports, so that few edits rerun a step."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from dp_leakage.steps import Json
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]] | pd.DataFrame, made: Json) -> None:
-    """Writes rows in tidy columns (`metrics.rows`); a qualifier that does not apply is null, an unknown number NaN."""
+    """Write rows in tidy columns (`metrics.rows`); a qualifier that does not apply is null, an unknown number NaN."""
     frame = tidy(rows)
     own = {name: frame[name].mask(is_empty(frame[name]), None) for name in qualifiers(frame)}
     write_table(path, {name: frame[name].to_numpy() for name in MEASURED} | own, made)

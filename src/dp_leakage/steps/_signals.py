@@ -1,4 +1,4 @@
-"""What models said, from the files of step ``query``. Imports no PyTorch."""
+"""Models' outputs, from the files of step ``query``. Imports no PyTorch."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ def read_signals(
     prefix: str = "",
     history: Path | None = None,
 ) -> Signals:
-    """Signals of one group of models, with everything else that an attack reads of them.
+    """Read the signals of one group of models, and further inputs of an attack.
 
     Args:
         inputs: the identity of each file, by the option's name.

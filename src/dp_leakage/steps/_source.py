@@ -11,7 +11,7 @@ from dp_leakage.steps import Json
 
 
 def read_source(source: Json, content: str | None, data_dir: Path) -> Raw:
-    """The records as they are in the user's own files or a published set.
+    """Read the records from the user's own files or a published set, unchanged.
 
     Args:
         source: as ``data.resolve`` returns it.

@@ -1,4 +1,4 @@
-"""Models that have not trained, for attacks on the gradients of such."""
+"""Untrained models, for attacks on their gradients."""
 
 import torch
 
@@ -13,15 +13,15 @@ from dp_leakage.training.blocks import blocks_of
 
 
 def untrained(settings: Json, data: Dataset, seed: int) -> Ensemble:
-    """New models with the mechanism, and the noise, of a training that need not take place.
+    """Return new models with a training's mechanism and noise, without training.
 
-    They are not those that would train, but as PyTorch starts them. An attack sees gradients of new models of its own
-    (`attacks.reconstruction.released`), and of these the layers and the mechanism.
+    Their parameters are PyTorch's initial ones, not those of the training. An attack sees gradients of further new
+    models (`attacks.reconstruction.released`), and uses the layers and the mechanism of these.
 
     Args:
-        settings: what this depends on of the training's settings: ``architecture``, ``dropout``, ``mechanism``,
-            ``repeats``, ``epochs``, ``batch_size`` and ``n_records``.
-        data: what the models would be trained on.
+        settings: the training settings that this depends on: ``architecture``, ``dropout``, ``mechanism``, ``repeats``,
+            ``epochs``, ``batch_size`` and ``n_records``.
+        data: the training data.
         seed: of the parameters.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Runs one attack on the answers of one cell's target models. Needs no model and no GPU."""
+"""Run one attack on the outputs of one cell's target models. Needs neither a model nor a GPU."""
 
 from functools import partial
 from importlib import import_module
@@ -29,7 +29,7 @@ def main(
     *,
     scores: Path,
 ) -> None:
-    """Reads the signals of the target models, and what the attack compares them with; writes its scores."""
+    """Read the signals of the target models, and what the attack compares them with; writes its scores."""
     inputs = settings["inputs"]
     target = read_signals(inputs, signals, class_scores, data, history=history)
     known: Any = None

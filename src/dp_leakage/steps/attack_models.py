@@ -1,4 +1,4 @@
-"""Runs one attack on the target models of one cell themselves, for scores and any pictures."""
+"""Run one attack on the target models of one cell themselves, for scores and any images."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def main(
     images: Path | None = None,
     device: str = "auto",
 ) -> None:
-    """Reads the target models, or makes untrained ones; writes the attack's scores (and its pictures).
+    """Read the target models, or create untrained ones; write the attack's scores (and images).
 
     Args:
         settings: of what it finds.

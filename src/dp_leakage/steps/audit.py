@@ -1,4 +1,4 @@
-"""Trains models of one cell with canaries, each held or not by its own coin, and scores the canaries."""
+"""Train models of one cell with randomly included canaries, and score the canaries."""
 
 import time
 from pathlib import Path
@@ -38,7 +38,7 @@ START: Json = {"optimizer": "adam", "learning_rate": 0.01, "batch_size": 50}
 def main(
     settings: Json, data: Path, scores: Path, device: str, checkpoint_seconds: float, tuned: Path | None = None
 ) -> None:
-    """Reads ``data.npz`` and the best learning rate; writes the score of every canary in every model, and its coin."""
+    """Read ``data.npz`` and the best learning rate; write score and inclusion of every canary in every model."""
     dataset = read_dataset(data, settings["data"])
     frames, private = [], None
     told, _ = tuned_settings(settings, tuned)
@@ -56,7 +56,7 @@ def main(
 def _scored(
     name: str, design: Json, settings: Json, dataset: Dataset, device: str, resume: Checkpoint
 ) -> tuple[pd.DataFrame, Training | None]:
-    """One design's models, trained: repeat, place, held (the coin), score; and the training that is claimed."""
+    """Train one design's models; return repeat, place, held (inclusion), score; and the claimed training."""
     seed = derived_seed(settings["seed"], name)
     seeds = [derived_seed(seed, model) for model in range(design["models"])]
     replaced = design["relation"] == "replace_one"
@@ -126,7 +126,7 @@ def _watch(
     groups: torch.Tensor | None,
     seed: int,
 ) -> Watch | None:
-    """The `Watch` of this design; None if they are ordinary records and there is no observer."""
+    """Return the `Watch` of this design; None for canaries that are ordinary records without an observer."""
     scored = design["score"] == "white_box"
     if not scored and replaced:
         return None
@@ -156,14 +156,14 @@ def _watch(
 
 
 def _with(company: list[torch.Tensor], rows: torch.Tensor, of: torch.Tensor) -> list[torch.Tensor]:
-    """For each canary the others of its unit, and its own of ``rows``."""
+    """Return for each canary the other rows of its unit, and its own of ``rows``."""
     return [torch.cat([others, rows[of == place]]) for place, others in enumerate(company)]
 
 
 def _start(
     settings: Json, architecture: Layers, dataset: Dataset, shape: torch.Size, epochs: int, seed: int, device: str
 ) -> dict[str, torch.Tensor]:
-    """Parameters trained without privacy on the non-members. Their gradients become small, so a canary stands out."""
+    """Train parameters without privacy on the non-members. Their gradients become small, so a canary stands out."""
     rows = torch.from_numpy(dataset.roles["target_nonmembers"])
     x = torch.from_numpy(dataset.x)
     x = x if x.shape[1:] == shape else torch.nn.functional.pad(x, (0, shape[0] - x.shape[1]))
@@ -174,7 +174,7 @@ def _start(
 
 
 def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
-    """The person or the (sub)class of every record. That of a pair does not depend on the coin."""
+    """Return the person or the (sub)class of every record. That of a pair does not depend on inclusion."""
     rows = torch.from_numpy(np.concatenate([placed.fixed, placed.held]))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     groups = groups_of(settings["mechanism"], x, y, rows[None], settings["seed"], placed.person)
@@ -185,7 +185,7 @@ def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
 
 
 def _asked(score: str, ensemble: Models, placed: Canaries) -> np.ndarray:
-    """(K, m) how much better the trained models fit a canary's held rows than the other ones, on average."""
+    """Return (K, m): the difference of the trained models' mean fit to a canary's included and other rows."""
     found = np.zeros((ensemble.size, len(placed.held)))
     for rows, sign in ((placed.held, 1.0), (placed.other, -1.0)):
         if rows[0] < placed.first:

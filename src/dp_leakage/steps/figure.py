@@ -1,4 +1,4 @@
-"""Makes one figure from the metrics of its cells: a picture or tables, and a csv of exactly the numbers in it."""
+"""Make one figure from the metrics of its cells: an image or tables, and a csv with exactly its numbers."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from dp_leakage.table.tables import Tables
 
 
 def main(settings: Json, metrics: list[Path], published: Path | None, figure: list[Path]) -> None:
-    """Reads the parts of every cell (cells first, parts within), writes the files of the figure.
+    """Read the parts of every cell (cells first, parts within), and write the files of the figure.
 
     If these are there and of the same settings, they are kept: parts that were made again have come out equal.
     """

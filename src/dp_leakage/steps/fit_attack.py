@@ -1,4 +1,4 @@
-"""Fits what an attack learns from shadow or reference models: once per (data set, model), shared by all cells."""
+"""Fit an attack to shadow or reference models: once per (data set, model), shared by all cells."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from dp_leakage.steps._signals import read_signals
 def main(
     settings: Json, signals: Path, class_scores: Path | None = None, data: Path | None = None, *, fitted: Path
 ) -> None:
-    """Reads what the auxiliary models say, writes what the attack learned from it."""
+    """Read the auxiliary models' outputs and write the attack's fit."""
     said = read_signals(settings["inputs"], signals, class_scores, data)
     arrays = call(settings["module"], "fit", said, settings["settings"], settings["seed"])
     arrays = checked_arrays(arrays, f"plugin {settings['module']}: fit returns")

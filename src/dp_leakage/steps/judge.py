@@ -1,7 +1,7 @@
-"""Runs the steps of one job on a cell one after another: asks its models, attacks, measures and joins.
+"""Run the steps of one job on a cell one after another: query its models, attack, measure and join.
 
-What is there and current is kept, so that a new attack or an edited setting makes only its own files. A step that fails
-leaves the files of the others; the job fails once these are made.
+Existing current files are kept, so that a new attack or an edited setting makes only its own files. If a step fails,
+the other steps still run, and then the job fails.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from dp_leakage.steps import Json, log, run
 
 
 def main(settings: Json, **options: object) -> None:
-    """Runs those steps whose files are not there and current.
+    """Run the steps whose files are missing or outdated.
 
     Args:
         settings: ``calls``, of each step its name, settings, and what it reads and writes by option.
@@ -51,7 +51,7 @@ def main(settings: Json, **options: object) -> None:
 
 
 def _check_inputs(calls: list[Json]) -> None:
-    """Refuses damaged and foreign files of other jobs, which a step whose own files are kept would not read."""
+    """Refuse damaged or foreign files of other jobs, which a step with existing outputs would not read."""
     made_here = {path for call in calls for path in call["writes"].values()}
     checked: set[tuple[str, str]] = set()
     for call in calls:

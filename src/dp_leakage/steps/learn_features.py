@@ -1,4 +1,4 @@
-"""Trains, on public records, the network that computes a data set's features."""
+"""Train, on public records, the network that computes a data set's features."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def main(
     data_dir: Path,
     own: list[Path] | None = None,
 ) -> None:
-    """Reads the public records and writes the network.
+    """Read the public records and write the network.
 
     It also looks at the study's own records, but only at their shape, before it trains.
     """

@@ -1,4 +1,4 @@
-"""Turns what one attack found in a cell into metrics with intervals; or all of membership together."""
+"""Compute metrics with intervals from one attack's results on a cell, or from all membership attacks together."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -40,8 +40,10 @@ def main(
     signals: Path | None = None,
     references: Path | None = None,
 ) -> None:
-    """Reads the scores of each attack, in the order of the settings. Of all together, where members and others come
-    from two sources, also the records, what the models answer, and what reference models do if there are any.
+    """Read the scores of each attack, in the order of the settings, and write metrics.
+
+    For all attacks together, if members and non-members come from two sources, also read the records and the outputs
+    of the models and of any reference models.
     """
     scores = {attack: read_table(path, made)[0] for path, (attack, made) in zip(found, settings["reads"], strict=True)}
     if "family" in settings:
@@ -69,6 +71,6 @@ def _from_two_sources(
 
 
 def _answered(path: Path, made: str, rows: np.ndarray) -> Signals:
-    """What models say of these records."""
+    """Return the models' outputs on these records."""
     said = Signals.held_by(read_arrays(path, made)[0], path)
     return said.records(positions(rows, said.record))

@@ -1,4 +1,4 @@
-"""Turns the scores of an audit's canaries into lower bounds on ε, once for all figures that show them."""
+"""Compute lower bounds on ε from the scores of an audit's canaries, once for all figures."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from dp_leakage.steps._rows import write_rows
 
 
 def main(settings: Json, scores: Path, bounds: Path) -> None:
-    """Reads the canaries' scores, writes the rows of all designs of the cell.
+    """Read the canaries' scores and write the rows of all designs of the cell.
 
     Raises:
         UserError: the scores are damaged or made by other settings, or nothing is proven for what a design's coins

@@ -1,4 +1,4 @@
-"""The lower bounds on ε that guesses of a cell's coins prove."""
+"""Compute lower bounds on ε from guesses of a cell's random inclusion."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from dp_leakage.steps._rows import write_rows
 
 
 def main(settings: Json, signals: Path, training: Path, rows: Path) -> None:
-    """Reads what the models answer and, of a private cell, how they were trained; writes the rows."""
+    """Read what the models answer and, of a private cell, how they were trained; writes the rows."""
     answers = Signals.held_by(read_arrays(signals, settings["signals"])[0], signals)
     claim, made = settings["claim"], read_table(training, settings["training"])[1]
     own = _own(made, claim) if settings["private"] else None
@@ -22,7 +22,7 @@ def main(settings: Json, signals: Path, training: Path, rows: Path) -> None:
 
 
 def _own(made: Json, claim: Json) -> Claim | None:
-    """The claim of exactly the mechanism of a training; None if nothing is proven for what a coin decides."""
+    """Return the claim of exactly a training's mechanism; None if nothing is proven for random inclusion."""
     own = own_claim(made_by(made), made["settings"]["defense"], claim["delta"], claim["neighbors"])
     try:
         own.curve(1.0)

@@ -1,4 +1,4 @@
-"""Turns what the membership attacks on a cell found into metrics of groups of its records."""
+"""Compute metrics of groups of records from the membership attacks on a cell."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from dp_leakage.steps._rows import write_rows
 
 
 def main(settings: Json, found: list[Path], data: Path, rows: Path) -> None:
-    """Reads the scores of each attack, in the order of the settings, and the records."""
+    """Read the scores of each attack, in the order of the settings, and the records."""
     arrays, made = read_arrays(data, settings["data"])
     asked = [way for way in settings["by"] if way != RECORDS]
     groups = groups_of(dataset_of(arrays), asked, Names(**made["names"]))

@@ -1,4 +1,4 @@
-"""Turns what models of trees and linear models consist of into metrics of what their structure gives away."""
+"""Compute disclosure metrics from the structure of tree and linear models."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from dp_leakage.steps._rows import write_rows
 
 
 def main(settings: Json, models: Path, data: Path, rows: Path) -> None:
-    """Reads what the models answer about all records, and the records; writes the rows."""
+    """Read what the models answer about all records, and the records; writes the rows."""
     said = Answers.from_tensors(read_tensors(models, settings["models"])[0])
     y = read_dataset(data, settings["data"]).y
     write_rows(rows, measure_structure(said, y), provenance(settings))

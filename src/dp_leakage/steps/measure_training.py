@@ -1,4 +1,4 @@
-"""A cell's accuracies, the accuracy that its defense costs, and the ε that its training spent."""
+"""Compute a cell's accuracies, the accuracy lost to its defense, and the accounted ε of its training."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -33,7 +33,8 @@ SAME_NOISE = 1e-4  # relative; solving for σ is no more exact than this, and li
 
 
 def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: Path, proven: Path) -> None:
-    """Reads the training history of the cell and of the non-private cell, writes metrics, those by epoch, and the ROC.
+    """Read the training histories of the cell and of the undefended cell; write metrics, those by epoch, and the
+    ROC.
 
     ``proven`` holds the ROC that no attack can exceed (`privacy.rates`), and no rows if nothing is proven.
     """
@@ -68,12 +69,12 @@ def _tuned(made: Json) -> list[Json]:
 
 
 def _nominal(made: Json) -> Json:
-    """The mechanism as the cell asked for it."""
+    """Return the mechanism as the study requests it."""
     return made["settings"]["mechanism"]
 
 
 def _trained(training: Path, made: Json) -> Training | None:
-    """The training as it was. Raises UserError if the accountant would now give other noise."""
+    """Return the training as run. Raises UserError if the accountant would now choose other noise."""
     from dp_leakage.privacy.calibration import solved
 
     trained, nominal = training_of(made), _nominal(made)
@@ -99,11 +100,11 @@ def _trained(training: Path, made: Json) -> Training | None:
 
 
 def _spent(training: Training, made: Json, neighbors: Neighbors, ceiling: "TradeOff | None") -> list[Json]:
-    """Rows noise_multiplier (or kappa), and epsilon_spent under every accountant that applies.
+    """Return rows noise_multiplier (or kappa), and epsilon_spent under every accountant that applies.
 
-    If the coins are persons' and the mechanism hides single records, those ε are no bounds for a person. A person's is
-    the one that follows for as many records as a person has at most (group privacy). Of fixed members with differently
-    many records none does, see `moves`.
+    If people are included as a whole and the mechanism hides single records, those ε are no bounds for a person. A
+    person's ε follows by group privacy from the maximum number of records per person. For fixed members with different
+    numbers of records there is none, see `moves`.
     """
     from dp_leakage.privacy.accounting import epsilon_report
 
@@ -137,10 +138,10 @@ def _limit(neighbors: Neighbors, ceiling: "TradeOff | None", rates: Iterable[flo
 
 
 def _by_epoch(history: pd.DataFrame, training: Training | None, made: Json) -> "pd.Series[float]":
-    """The ε that the cell's own accountant finds after each epoch of the history; NaN without noise, and where it
-    would be that of one record of a person's.
+    """Return ε by the cell's own accountant after each epoch; NaN without noise, or where it would be record-level
+    for people.
 
-    It includes what a private projection spent before the first epoch.
+    It includes the cost of a private projection before the first epoch.
     """
     from dp_leakage.privacy.calibration import epsilon_after
 

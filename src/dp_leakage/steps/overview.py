@@ -1,4 +1,6 @@
-"""Writes ``results/index.html``, the page of all studies. A run does this at its end, not a job: it is of no study."""
+"""Write ``results/index.html``, the page of all studies. A run does this at its end, not a job, since it belongs to
+no study.
+"""
 
 import json
 from datetime import datetime
@@ -14,7 +16,7 @@ PAGE = "index.html"
 
 
 def write_overview(folder: Path) -> Path:
-    """Writes the page of all studies below a folder, the latest first, and says where it is."""
+    """Write the page of all studies below a folder, the latest first, and return its path."""
     entries = [(_written(study), _entry(study)) for study in folder.iterdir() if study.is_dir()]
     entries.sort(key=lambda one: (-one[0], one[1].study))
     write_text(folder / PAGE, render(folder.name, [entry for _, entry in entries]))
@@ -22,7 +24,7 @@ def write_overview(folder: Path) -> Path:
 
 
 def _written(study: Path) -> float:
-    """When a study's report was written, in seconds since 1970; 0 if it was not."""
+    """Return the time when a study's report was written, in seconds since 1970; 0 if it does not exist."""
     page = study / "report.html"
     return page.stat().st_mtime if page.is_file() else 0.0
 

@@ -1,4 +1,4 @@
-"""Loads a data set from its source and splits it into the study's roles."""
+"""Load a data set from its source and split it into the study's roles."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from dp_leakage.steps._source import read_source
 
 
 def main(settings: Json, prepared: Path, data_dir: Path, own: list[Path] | None = None) -> None:
-    """Reads the user's ``own`` files or a published set; writes features, labels and roles.
+    """Read the user's ``own`` files or a published set; write features, labels and roles.
 
     Remarks on the data go to the log and into the file.
     """
@@ -47,7 +47,7 @@ def main(settings: Json, prepared: Path, data_dir: Path, own: list[Path] | None 
 
 
 def records_of(settings: Json, data_dir: Path) -> tuple[Raw, dict[str, np.ndarray]]:
-    """All records without gaps, and the rows of each role. Raises UserError if the file changed meanwhile."""
+    """Return all records without gaps, and the rows of each role. Raises UserError if the file changed meanwhile."""
     source = settings["source"]
     raw = read_source(source, settings["content"], data_dir)
     trained = trained_role(settings["roles"])
@@ -65,8 +65,8 @@ def records_of(settings: Json, data_dir: Path) -> tuple[Raw, dict[str, np.ndarra
 
 
 def official_rows(raw: Raw, source: str, trained: str = MEMBERS) -> dict[str, np.ndarray]:
-    """The rows that roles are drawn from: training roles from the publisher's training records, non-members from its
-    test records, and other roles from the rest.
+    """Return the rows for each role: training roles from the publisher's training records, non-members from the
+    test records, other roles from the rest.
 
     Raises:
         UserError: the source has no such split.

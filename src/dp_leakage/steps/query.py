@@ -1,4 +1,4 @@
-"""Asks a group of trained models about the records, once for all attacks: signals, or class scores."""
+"""Query a group of trained models about the records, once for all attacks: signals, or class scores."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def main(
     class_scores: Path | None = None,
     device: str = "auto",
 ) -> None:
-    """Reads models; writes what they say about all records, or class scores of the records of some roles."""
+    """Read models; write their signals on all records, or class scores of the records of some roles."""
     dataset = read_dataset(data, settings["data"])
     tensors, made = read_tensors(models, settings["models"])
     if settings_of(made, models)["engine"] in ENGINES:

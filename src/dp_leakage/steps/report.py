@@ -1,4 +1,4 @@
-"""Writes the study's page: one self-contained HTML file."""
+"""Write the study's page: one self-contained HTML file."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -48,8 +48,10 @@ def main(
     claims: Path,
     own: list[Path] | None = None,
 ) -> None:
-    """Reads every cell's metrics and right answers, the figures, the scores of the records that it names, what models
-    from elsewhere and their references say, and the user's ``own`` data. Writes the page and its claims.
+    """Read all inputs of the page; write the page and its claims.
+
+    The inputs are every cell's metrics and right answers, the figures, the scores of the named records, the outputs of
+    external models and their references, and the user's ``own`` data.
     """
     spec = portable(settings["spec"])
     sources = [spec["datasets"][name]["source"] for name, _ in settings["data"]]
@@ -96,9 +98,7 @@ def main(
 def _trainings(
     histories: list[Path], made: list[list[str]]
 ) -> tuple[dict[tuple[str, str, str], RightAnswers], list[dict[str, str]]]:
-    """The right answers of each cell, whose data set, model, defense and identity of the history are ``made``, and the
-    versions of what trained it.
-    """
+    """Return the right answers of each cell, and the software versions of its training."""
     found, trained_by = {}, []
     for (dataset, model, defense, identity), path in zip(made, histories, strict=True):
         table, stamp = read_table(path, identity, READ)
@@ -109,7 +109,7 @@ def _trainings(
 
 
 def _elsewhere(spec: Json, compared: list[Path], made: list[list[str]]) -> Elsewhere:
-    """The models that were trained elsewhere, with whom attacks compare them, and how like those are.
+    """Return the external models, the references of attacks on them, and their similarity.
 
     Args:
         spec: the study.
@@ -142,7 +142,7 @@ def _others(spec: Json | None) -> Others | None:
 
 
 def _training(spec: Json) -> dict[str, str]:
-    """The settings that all trainings share, in words; those of models that are trained here, where others are not."""
+    """Describe the settings shared by all trainings; those of models trained here."""
     own = all(model.get("engine") in GIVEN for model in spec["models"].values())
     whose = " (reference and shadow models)" if own else ""
     rates = ", ".join(f"{rate:g}" for rate in spec.get("tune", {}).get("learning_rate", []))
@@ -185,7 +185,8 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
 
 
 def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[Cell]) -> tuple[MostExposed, ...]:
-    """The most exposed records by the strongest attack on the shown cells; the user's own with descriptions and names.
+    """Return the most exposed records by the strongest attack on the shown cells; the user's own with descriptions
+    and names.
 
     Args:
         scores: files of membership attacks.
@@ -205,7 +206,7 @@ def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[C
 
 
 def _described(raw: Raw, records: list[int]) -> dict[str, list | None]:
-    """What these records are and are called; of persons, who they are and how many records they have."""
+    """Describe these records with their names; for people, with their names and numbers of records."""
     if raw.person is None:
         return {"shown": described(raw, records), "called": [raw.names[one] for one in records] if raw.names else None}
     sizes = np.bincount(raw.person)[records]
@@ -214,7 +215,7 @@ def _described(raw: Raw, records: list[int]) -> dict[str, list | None]:
 
 
 def _own(dataset: Json) -> Raw | None:
-    """The user's own records as they are in their file; None for published data and for augmented copies."""
+    """Return the user's own records from their file; None for published data and for augmented copies."""
     source = dataset["source"]
     if isinstance(source, str) or "path" not in source or "augment" in dataset:
         return None

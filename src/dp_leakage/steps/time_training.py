@@ -1,7 +1,7 @@
-"""Times an epoch of every defense of one model, and of Opacus' hooks and plain PyTorch, in turns in one process.
+"""Time an epoch of every defense of one model, of Opacus' hooks and of plain PyTorch, alternating in one process.
 
-They take turns because a machine's speed drifts: compared epochs ran within seconds of each other. The output is a
-time, so the promise of the same bytes from the same settings does not hold for it.
+They alternate because a machine's speed drifts: compared epochs run within seconds of each other. The output is a
+time, so equal settings do not give equal bytes.
 """
 
 import time
@@ -32,7 +32,7 @@ Epoch = Callable[[], None]
 
 
 def main(settings: Json, data: Path, timed: Path) -> None:
-    """Reads ``data.npz``; writes timed (the defense), engine, round, seconds of one epoch over ``records`` records."""
+    """Read ``data.npz``; writes timed (the defense), engine, round, seconds of one epoch over ``records`` records."""
     dataset = read_dataset(data, settings["data"])
     epochs = dict(_epochs(settings, dataset))
     for run_epoch in epochs.values():  # warm-up of memory, kernels and caches, not timed

@@ -1,4 +1,4 @@
-"""Trains the K models of one cell (targets, shadows or references) as one ensemble."""
+"""Train the K models of one cell (targets, shadow or reference models) as one ensemble."""
 
 import math
 import time
@@ -50,7 +50,7 @@ def main(
     tuned: Path | None = None,
     own: list[Path] | None = None,
 ) -> None:
-    """Reads ``data.npz``, the best learning rate and the user's ``own`` models; writes models, history, wall time."""
+    """Read ``data.npz``, the best learning rate and the user's ``own`` models; writes models, history, wall time."""
     started = time.perf_counter()
     use_copies(files_of(settings), own)
     arrays, _ = read_arrays(data, settings["data"])
@@ -130,7 +130,7 @@ def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: li
 def _write_answers(
     settings: Json, data: Dataset, found: Answers, trained: np.ndarray, models: Path, history: Path
 ) -> None:
-    """The answers that an engine keeps instead of a model's parameters, and the accuracies."""
+    """Write the outputs that an engine stores instead of a model's parameters, and the accuracies."""
     rows = data.roles["target_nonmembers"]
     told = {"n_test": len(rows), "guessing": guessing(data.y[trained], data.y[rows]), "training": None}
     stamp = provenance(settings, **told, versions=versions(*_library(settings)))
@@ -154,7 +154,7 @@ def _cell(settings: Json) -> str:
 def _tested(
     models: Models, x: torch.Tensor, y: torch.Tensor, rows: np.ndarray, person: np.ndarray | None
 ) -> RightAnswers:
-    """How often each model is right on these rows, as many as persons have."""
+    """Count each model's right answers on these rows, per person."""
     asked, true = x[torch.from_numpy(rows)].to(models.device), y[torch.from_numpy(rows)]
     named = [models.logits(asked, [model])[0].argmax(1).cpu() for model in range(models.size)]
     return RightAnswers.of((torch.stack(named) == true).numpy(), None if person is None else person[rows])
@@ -169,23 +169,23 @@ def with_answers(columns: dict[str, list[Any]], tested: RightAnswers) -> dict[st
 
 
 def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
-    """How many of these rows each person has, int64; ones if every record is a person of its own."""
+    """Return each person's number of rows among these, int64; ones if every record has its own owner."""
     return np.ones(len(rows), np.int64) if person is None else np.unique(person[rows], return_counts=True)[1]
 
 
 def with_players(private: Training, person: np.ndarray, trained: np.ndarray, others: np.ndarray | None) -> Training:
-    """A training with what the game that attacks play can change in the number of its records.
+    """Return a training with the effect of the attack game on its number of records.
 
-    If persons are the units, nothing. If single records are, ``records`` is the most that a person brings or takes
-    away. The training ``moves`` where the number of records that batches are drawn from differs between neighbors. It
-    does not where coins choose, since they decide about a pool of a fixed number.
+    If people are the units, there is none. If single records are, ``records`` is the maximum number of records that a
+    person adds or removes. The training ``moves`` if the number of records from which batches are drawn differs
+    between neighbors. With random inclusion it does not, since the pool has a fixed number of records.
 
     Args:
-        private: that counts no players yet.
-        person: of each row.
-        trained: rows that the models train on, or of which coins choose.
-        others: rows of the non-members, one of whom takes a fixed member's place in the game, with all records; None if
-            coins choose the members, so that nobody else comes in.
+        private: the training without this effect.
+        person: owner of each row.
+        trained: rows that the models train on or randomly include.
+        others: rows of the non-members, one of whom replaces a fixed member in the game, with all records; None for
+            random inclusion, where nobody is replaced.
     """
     if private.mechanism.unit == PERSON:
         return private
@@ -194,10 +194,10 @@ def with_players(private: Training, person: np.ndarray, trained: np.ndarray, oth
 
 
 def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -> Json:
-    """The settings of a training that counts in persons, for one that draws single records.
+    """Return the settings of a training that counts people, for one that draws single records.
 
-    It takes as many steps, with each record at the rate of a person: in batches of as many records as that many persons
-    have on average. ``units`` are the persons' numbers of records.
+    It takes as many steps, with each record at a person's sampling probability: in batches with the mean number of
+    records of that many people. ``units`` are the people's numbers of records.
     """
     if (mechanism is not None and mechanism.unit == PERSON) or len(units) == units.sum():
         return training
@@ -226,10 +226,10 @@ def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) 
 
 
 def _held(subset: Json, seeds: list[int], seed: int, person: np.ndarray | None) -> torch.Tensor | None:
-    """Which records of its subset each model trains on, bool (K, records); None if on all.
+    """Return which records of its subset each model trains on, bool (K, records); None if all.
 
-    By the coins of design ``coins``, or those of the persons that are ``dealt`` to it. ``person`` says whose each of
-    the records is: a person's records are held together.
+    They are set by the random inclusion of design ``coins``, or by the people ``dealt`` to the model. ``person`` is
+    the owner of each record: a person's records are included together.
     """
     own = None if person is None else numbers(person, np.arange(len(person)))
     if "coins" in subset:
@@ -251,7 +251,7 @@ def groups_of(
     seed: int,
     person: np.ndarray | None = None,
 ) -> torch.Tensor | None:
-    """The person or the (sub)class of each training record, int64 (n,), if those are the mechanism's units."""
+    """Return the person or the (sub)class of each training record, int64 (n,), if those are the mechanism's units."""
     if mechanism is not None and mechanism["unit"] == PERSON:
         assert person is not None  # as `study.checks` makes sure
         return torch.from_numpy(person)
@@ -280,9 +280,9 @@ def groups_of(
 
 
 def group_count(mechanism: Json | None, y: torch.Tensor, groups: torch.Tensor | None) -> int | None:
-    """How many (sub)classes there are, also those without a record; None if they are no units.
+    """Return the number of (sub)classes, including empty ones; None if they are not the units.
 
-    Of subclasses it must not depend on which of them occur: one record could decide that.
+    For subclasses it must not depend on which of them occur: a single record could decide that.
     """
     if mechanism is None or groups is None or not holds_groups(mechanism["unit"]):
         return None

@@ -1,4 +1,4 @@
-"""Tries the study's learning rates for one cell, on records that none of its models trains on or is judged on."""
+"""Try the study's learning rates for one cell, on records that none of its models trains or is evaluated on."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from dp_leakage.training.tuning import FOLDS, folds, same_steps, with_rate
 
 
 def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
-    """Reads ``data.npz``; writes the accuracy of every rate on each fold, 0 if its training diverged."""
+    """Read ``data.npz``; writes the accuracy of every rate on each fold, 0 if its training diverged."""
     arrays, _ = read_arrays(data, settings["data"])
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
     person = arrays.get("person")
@@ -58,9 +58,10 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
 
 
 def _folds(rows: np.ndarray, person: np.ndarray | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """The rows that each model is drawn from and judged on, (FOLDS, …), and which of them it trains on, if not on all.
+    """Return the rows from which each model is trained and evaluated, (FOLDS, …), and which of them it trains on,
+    if not on all.
 
-    A person's records lie in one fold. So folds differ in length, and the longer ones are not judged to their end.
+    A person's records lie in one fold. So folds differ in length, and the longer ones are not evaluated to their end.
     """
     if person is None:
         return *map(torch.from_numpy, folds(rows)), None

@@ -1,4 +1,4 @@
-"""Reads every file of a study to its last byte and compares it with the digest that it holds."""
+"""Read every file of a study completely and compare it with its embedded digest."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from dp_leakage.study.verify import check_content
 
 
 def main(settings: Json, files: list[Path]) -> None:
-    """Raises UserError, which names the files that are damaged."""
+    """Raise UserError, which names the files that are damaged."""
     log.info("%s files are whole, as their digests say", f"{check_content(files):,}")
 
 

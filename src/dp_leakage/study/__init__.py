@@ -1,9 +1,8 @@
-"""From a study file to cells, paths, settings of the steps and targets. These modules are pure, and no others build
-paths.
+"""Translation of a study file into cells, paths, settings of the steps, and targets.
 
-Each uses only those before it in this list: `protocol` (what a study file says), `cells` (what is trained), `study`
-(both, as a value), `paths` (where files lie), `steps` (the entry of every step: what is trained, asked, attacked and
-measured, and the identities of all that), `plan` (figures, the report, targets). All but the value are functions.
+These modules are pure, and no other modules build paths. Each uses only those before it in this list: `protocol`
+(contents of a study file), `cells` (trainings), `study` (both, as a value), `paths` (location of files), `steps` (the
+entry of every step, with identities), `plan` (figures, the report, targets). All but the value are functions.
 """
 
 from dp_leakage.study.cells import Cell

@@ -1,4 +1,4 @@
-"""The cells of a study: what is trained under which defense, and how each cell is measured."""
+"""Cells of a study: the training under each defense, and the measurements of each cell."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ class Cell:
 
 
 def adds_noise(cell: Cell) -> bool:
-    """Whether the cell's own mechanism is a claim that its coins can test."""
+    """Return whether the cell's mechanism makes a claim that random inclusion can test."""
     return (cell.training["mechanism"] or {}).get("noise", "none") != "none"
 
 
@@ -103,7 +103,7 @@ def attacks_in(cell: Cell, part: str) -> list[str]:
 
 
 def auxiliary_defense(spec: Json, cell: Cell, role: str, attack: str | None = None) -> str | None:
-    """The defense under which the cell's auxiliary models (of an attack) train; None if all cells share them."""
+    """Return the defense of the cell's auxiliary models (of an attack); None if all cells share them."""
     aware = attack is None or ATTACKS[attack].aware
     same = aware and auxiliary_spec(spec, cell.dataset, role).get("defense") == "same"
     return cell.defense if same and cell.defense != "none" else None
@@ -121,7 +121,9 @@ def audit_design(spec: Json, cell: Cell, name: str) -> Json:
 
 
 def _default_share(design: str, claim: str) -> float:
-    """The share of its coins that an audit guesses: all if many runs claim a curve, else the surest quarter."""
+    """Return the default share of canaries that an audit guesses: all if many runs claim a curve, else the surest
+    quarter.
+    """
     return 1.0 if design == "many_runs" and claim != "approximate" else 0.25
 
 
@@ -150,14 +152,14 @@ def cells_of(study: str, spec: Json) -> dict[str, Cell]:
 
 @dataclass(frozen=True)
 class _Place:
-    """What all cells of a data set and a model share.
+    """Settings shared by all cells of a data set and a model.
 
     Attributes:
         study, dataset, model: their names.
         described: the model as the study describes it.
         engine: what trains the model.
         training: settings of the training, before those of a defense.
-        roles: how many records (or persons) each role has.
+        roles: how many records (or people) each role has.
         projection: how features are projected.
         attacks: what attacks the data set.
         design: how members are chosen.
@@ -186,7 +188,7 @@ class _Place:
 
     @property
     def records(self) -> int:
-        """The number of records (or persons) behind batch rates and steps."""
+        """Return the number of records (or people) for batch rates and steps."""
         return self.roles[trained_role(self.roles)]
 
     @property
@@ -207,8 +209,8 @@ def _cells_at(spec: Json, place: _Place) -> Iterator[Cell]:
 
 
 def _cell(spec: Json, place: _Place, entry: Json, defense: str, mechanism: Json | None, given: Json) -> Cell:
-    """The cell of one budget of a defense. ``given`` is what that changes in the training, and any ε that a library
-    claims.
+    """Return the cell of one budget of a defense. ``given`` holds its changes to the training and a library's
+    claimed ε.
     """
     claimed = given.pop(CLAIMED, None)
     changes = _in_records(given, place.records)
@@ -242,7 +244,7 @@ def _cell(spec: Json, place: _Place, entry: Json, defense: str, mechanism: Json 
 
 
 def _columns(place: _Place, entry: Json, mechanism: Json, changes: Json) -> Json:
-    """What figures select and draw a cell by, beside its names. What it claims is still to be filled in (`_claim`)."""
+    """Return a cell's columns for selection and drawing, besides its names. `_claim` adds the claim."""
     own, training, split = mechanism.get("settings", {}), place.training | changes, place.design == SPLIT
     by_noise = mechanism.get("noise_multiplier")  # if the study gives the cell's noise, not its ε
     return {
@@ -284,7 +286,7 @@ def _claim(place: _Place, mechanism: Json | None, claimed: Json | None) -> Json:
 
 
 def _parts_of(spec: Json, place: _Place, entry: Json, audited: bool) -> list[str]:
-    """What is measured of the cells of a defense (`Cell.parts`)."""
+    """Return the parts of the cells of a defense (`Cell.parts`)."""
     attacks = [attack for attack in entry.get("attacks", place.attacks) if attack in place.attacks]
     together = any(ATTACKS[attack].family == MEMBERSHIP for attack in attacks)
     return [
@@ -298,7 +300,7 @@ def _parts_of(spec: Json, place: _Place, entry: Json, audited: bool) -> list[str
 
 
 def _audits_of(spec: Json, entry: Json) -> tuple[str, ...]:
-    """The audit's designs for the cells of a defense: those that it names, else all without a planted bug."""
+    """Return the audit designs of a defense's cells: those in its entry, else all without a planted bug."""
     designs = spec.get("audit", {}).get("designs", {})
     return tuple(entry.get("audits", [name for name, design in designs.items() if not design.get("bug")]))
 
@@ -314,7 +316,7 @@ def released_noise(projection: Json) -> float | None:
 
 
 def target_words(mechanism: Json) -> str:
-    """The risk that a mechanism's noise was chosen by, such as ``advantage ≤ 0.1``; "" if it was given otherwise."""
+    """Return the risk target of a mechanism's noise, e.g. ``advantage ≤ 0.1``; "" without a target."""
     wanted = {key: value for key, value in mechanism.get("target", {}).items() if key != "neighbors"}
     return Target.read(wanted).words if wanted else ""
 

@@ -1,4 +1,4 @@
-"""Digests of the user's own files as the start of a run found them, for jobs on machines that lack the files."""
+"""Digests of the user's own files at the start of a run, for jobs on machines without the files."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Loading study files: schema, overrides, the scale over them, then every name and combination beyond a schema."""
+"""Loading of study files: schema, overrides, scale, then checks of names and combinations beyond the schema."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -38,7 +38,7 @@ def _raise(called: set[str], error: UserError) -> None:
 
 
 def study_files(folder: Path) -> list[Path]:
-    """The study files of a folder: ``NAME.yaml``, or ``NAME/study.yaml`` beside other files of that study."""
+    """List the study files of a folder: ``NAME.yaml``, or ``NAME/study.yaml`` with other files of that study."""
     return sorted([*folder.glob("*.yaml"), *folder.glob(f"*/{STUDY_FILE}")], key=_name_of)
 
 
@@ -62,7 +62,7 @@ def load_study(
     place: str = str(CONFIG),
     data_dir: Path = Path("data"),
 ) -> Study | None:
-    """The study of a file at a scale; None if the file does not have that scale and the study was not requested.
+    """Load the study of a file at a scale; None if the file lacks that scale and the study was not requested.
 
     Args:
         path: the study's YAML file.
@@ -73,7 +73,7 @@ def load_study(
         engine: in place of ``ensemble`` wherever the file says that, or nothing.
         asked: whether a study was requested, by its name. Only then must it have the scale, and is it computed what its
             audits reach.
-        place: where the overrides were read, for the complaint.
+        place: where the overrides were read, for the error message.
         data_dir: where published sets are; a data set whose file is not there is replaced by its ``stand_in``.
 
     Raises:
@@ -128,7 +128,7 @@ def _by_engine(spec: Json, engine: str) -> Json:
 
 
 def _at_hand(study: Study, data_dir: Path) -> Study:
-    """The study with a data set's ``stand_in`` as its source where the files of its own are not at hand."""
+    """Replace the source of each data set whose files are missing by its ``stand_in``."""
     datasets = {}
     for name, given in study.spec["datasets"].items():
         own = {key: value for key, value in given.items() if key != STAND_IN}
@@ -144,7 +144,7 @@ def _from_here(folder: Path) -> Path:
 
 
 def _without_attacks(reduction: Json, raw: Json) -> Json:
-    """A scale's changes, without those to attacks that the study does not run, which it would otherwise add again."""
+    """Return a scale's changes, without changes to attacks that the study does not run and that they would add."""
     own = {
         name: changes
         for name, changes in reduction.get("attacks", {}).items()
@@ -154,10 +154,10 @@ def _without_attacks(reduction: Json, raw: Json) -> Json:
 
 
 def _left_to_scale(reduction: Json, changes: Json) -> Json:
-    """The part of a scale's changes that holds beside a user's overrides.
+    """Return the part of a scale's changes that applies besides a user's overrides.
 
-    Of two counts the smaller holds. Of the user's list of numbers, such as ε, at most as many hold as the scale has.
-    What the user removes stays removed. Otherwise the user's value holds.
+    Of two counts the smaller applies. A user's list of numbers, e.g. ε, is cut to the length of the scale's list.
+    Removed entries stay removed. Otherwise the user's value applies.
     """
     left: Json = {}
     for key, value in reduction.items():
@@ -178,7 +178,7 @@ def _are_numbers(value: object) -> TypeGuard[list[float]]:
 
 
 def on_datasets(study: Study, only: list[str]) -> Study | None:
-    """The study on only these data sets, without the figures that need others; None if it has none of them."""
+    """Return the study on only these data sets, without the figures that need others; None if it has none of them."""
     kept = {name: dataset for name, dataset in study.spec["datasets"].items() if name in only}
     if not kept or len(kept) == len(study.spec["datasets"]):
         return study if kept else None
@@ -199,7 +199,7 @@ def load_studies(
     needed: Callable[[set[str]], set[str]] = set,
     given: Collection[str] = (),
 ) -> dict[str, Study]:
-    """Checks the config, then the study files: folder name → study.
+    """Check the config, then the study files: folder name → study.
 
     Args:
         config: keys and values of config.yaml, with the command line's over them.
@@ -210,7 +210,7 @@ def load_studies(
         asked: as for `load_study`.
         needed: given the names that the studies may have, those that the run needs; by default all. Of the others only
             the schema and the names are checked, and they are left out without a word.
-        given: keys of the config that the command line set, for the complaint.
+        given: keys of the config that the command line set, for the error message.
 
     Raises:
         UserError: what is wrong with the config.
@@ -281,7 +281,7 @@ def load_studies(
 
 
 def _read(path: Path) -> tuple[Path, Any, set[str]]:
-    """A study file, what it says or what is wrong with it, and the names that its study may have."""
+    """Return a study file, its contents or its error, and the possible names of its study."""
     called = {_name_of(path)}
     try:
         raw = read_yaml(path)
@@ -291,13 +291,13 @@ def _read(path: Path) -> tuple[Path, Any, set[str]]:
 
 
 def _names_of(path: Path, raw: Json, schema: Json) -> Study:
-    """A study of which only the names count. Raises UserError: the schema refuses it."""
+    """Return a study for its names only. Raises UserError if the schema refuses it."""
     check(raw, schema, f"study file {path}")
     return Study(raw["study"], raw, path.parent)
 
 
 def _check_targets(study: Study, path: Path, names: Mapping[str, Path], taken: Mapping[str, str]) -> None:
-    """Refuses a study that has another's name, and a target that has the name of another target or of a rule."""
+    """Refuse a study that has another's name, and a target that has the name of another target or of a rule."""
     if study.target in names:
         raise UserError(f"study files {names[study.target]} and {path} are both called '{study.target}'; rename one")
     for number, target in enumerate(study.targets):
@@ -339,7 +339,7 @@ def _unquoted(key: str, value: object, place: str) -> object:
 
 
 def _check_changes(base: Mapping, changes: Mapping, key: str, where: str) -> None:
-    """Refuses changes that would change nothing: a null for a key that does not exist, or a key that names the study
+    """Refuse changes that would change nothing: a null for a key that does not exist, or a key that names the study
     itself.
     """
     for name, value in changes.items():

@@ -1,5 +1,4 @@
-"""Where every file of a study lies. The rules and the plan take each path from here, the only place where it is
-written.
+"""Paths of all files of a study. The rules and the plan take each path from here, the only place that defines it.
 
 The constants are patterns with Snakemake's wildcards. `Study.path` fills in the names of one study.
 """
@@ -62,12 +61,14 @@ def of_one_defense(pattern: str) -> str:
 
 
 def benchmark(rule: str, names: str = NAMES_OF_CELL) -> str:
-    """Where Snakemake writes how long a rule's jobs took. The wildcards ``names`` distinguish the jobs."""
+    """Return the path of Snakemake's benchmark file of a rule. The wildcards ``names`` distinguish the jobs."""
     return f"{STUDY}/benchmarks/{rule}/{names}.tsv"
 
 
 def log(name: str, folder: str = "{dataset}/{model}/{defense}") -> str:
-    """Where a rule's jobs write their logs. `Study.path` drops the folder ``.``, that of what a study does once."""
+    """Return the path of a rule's log. `Study.path` drops the folder ``.``, which is for jobs that run once per
+    study.
+    """
     return f"{LOGS}/{folder}/{name}.log"
 
 
@@ -79,15 +80,15 @@ def group_of(role: str, defense: str | None) -> str:
 def of_models(
     study: Study, pattern: str, dataset: str, model: str, role: str, defense: str | None, **names: str
 ) -> Path:
-    """A file of shadow or reference models: of those that all cells share, or of one defense's own."""
+    """Return the path of a file of shadow or reference models: shared by all cells, or of one defense."""
     own = {} if defense is None else {"defense": defense}
     whole = pattern if defense is None else of_one_defense(pattern)
     return study.path(whole, None, dataset=dataset, model=model, role=role, **own, **names)
 
 
 def training_files(study: Study, dataset: str, model: str, role: str, defense: str | None = None) -> list[Path]:
-    """What a training writes: its models, their history and how long it took. ``role`` is that of a group of models:
-    a cell's targets, or shadow or reference models, shared or of one defense.
+    """Return the output files of a training: models, history and duration. ``role`` selects targets, or shadow or
+    reference models, shared or of one defense.
     """
     if role == TARGET:
         names = {"dataset": dataset, "model": model, "defense": defense or "none"}
@@ -97,12 +98,12 @@ def training_files(study: Study, dataset: str, model: str, role: str, defense: s
 
 
 def fitted(study: Study, dataset: str, model: str, attack: str, defense: str | None = None) -> Path:
-    """What an attack learned from shadow or reference models, if it has a separate step for that."""
+    """Return the path of an attack's fit to shadow or reference models, if it has a separate step for that."""
     return of_models(study, FITTED, dataset, model, ATTACKS[attack].needs or "", defense, attack=attack)
 
 
 def tuned_for(study: Study, cell: Cell) -> list[Path]:
-    """The files from which a training of the cell reads its learning rate: one, or none if the rate is given."""
+    """Return the files with the cell's tuned learning rate: one, or none if the rate is given."""
     return [study.path(TUNED, cell)] if cell.rates else []
 
 

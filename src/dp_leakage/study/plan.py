@@ -1,4 +1,4 @@
-"""What a study asks for: the metrics of its cells, its figures, its report, and every file that is made for them."""
+"""Outputs of a study: the metrics of its cells, its figures, its report, and the files made for them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -50,9 +50,9 @@ FOUND = {SCORES: paths.SCORES, IMAGES: paths.IMAGES}  # what a figure may need o
 
 
 def everything(study: Study) -> list[Path]:
-    """Everything that the study's target asks for: every output of all its jobs, except temporary ones.
+    """Return all outputs of the study's target: every output of all its jobs, except temporary ones.
 
-    A lost file that nothing asks for by name would not be made again, because the job's other files still exist.
+    A lost file that no target names would not be made again, because the job's other files still exist.
     """
     files = [study.path(paths.REPORT), study.path(paths.CLAIMS)]
     for figure in study.spec["figures"]:
@@ -69,7 +69,7 @@ def everything(study: Study) -> list[Path]:
 
 # ------------------------------------------------------------------ figures
 def figure_settings(study: Study, figure: str) -> Json:
-    """Of step ``figure``."""
+    """Return the settings of step ``figure``."""
     spec, kind, cells = study.spec["figures"][figure], kind_of_figure(study, figure), figure_cells(study, figure)
     prints = study.spec.get("published")
     words = explained_by(study.folder / prints) if prints else None
@@ -95,7 +95,9 @@ def figure_settings(study: Study, figure: str) -> Json:
 
 
 def _labels(cells: Iterable[Cell]) -> Json:
-    """What figures call attacks and defenses, as the files of these declare it: a figure's step has none of them."""
+    """Return figure labels of attacks and defenses from their files' declarations, which step ``figure`` does not
+    read.
+    """
     columns = [cell.columns for cell in cells]
     attacks = {part: ATTACKS[part] for cell in cells for part in cell.parts if part in ATTACKS}
     mechanisms = {name: MECHANISMS[name] for own in columns if (name := own["mechanism"]) in MECHANISMS}
@@ -108,7 +110,7 @@ def _labels(cells: Iterable[Cell]) -> Json:
 
 
 def _statements(cells: Iterable[Cell]) -> Json:
-    """What the page says of attackers and guarantees, as the same files declare it."""
+    """Return the page's statements on attackers and guarantees from the same declarations."""
     attacks = {part: ATTACKS[part] for cell in cells for part in cell.parts if part in ATTACKS}
     mechanisms = {name: MECHANISMS[name] for cell in cells if (name := cell.columns["mechanism"]) in MECHANISMS}
     return {
@@ -118,8 +120,8 @@ def _statements(cells: Iterable[Cell]) -> Json:
 
 
 def _origins(study: Study, datasets: Iterable[str]) -> Json:
-    """``sources``: data set → name of the source that its records really come from at this scale; ``made_up``: those
-    data sets whose records are made up.
+    """Return ``sources``: data set → name of the actual source at this scale; ``made_up``: data sets with synthetic
+    records.
     """
     sources = {dataset: source_of(study.spec, dataset)["source"] for dataset in datasets}
     return {"sources": sources, "made_up": [name for name, source in sources.items() if SOURCES[source].made_up]}
@@ -135,7 +137,7 @@ def figure_inputs(study: Study, figure: str) -> list[Path]:
 
 
 def _file_drawn(study: Study, figure: str, cell: Cell, name: str) -> Path:
-    """What a figure reads of a part: its rows, the scores of an attack, or its pictures."""
+    """Return the file of a part that a figure reads: rows, scores of an attack, or images."""
     found = _found(study, figure, name)
     return study.path(found, cell, attack=name) if found else part(name).path(study, cell)
 
@@ -151,12 +153,12 @@ def _found(study: Study, figure: str, name: str) -> str | None:
 
 
 def caption(study: Study, figure: str) -> str:
-    """How to read a figure: the study's own text, or else that of its kind."""
+    """Return a figure's caption: the study's own, or its kind's."""
     return study.spec["figures"][figure].get("caption") or kind_of_figure(study, figure).caption
 
 
 def title_of(study: Study, figure: str) -> str:
-    """A figure's title, or its kind if it has none."""
+    """Return a figure's title, or its kind if it has none."""
     spec = study.spec["figures"][figure]
     return str(spec.get("title", spec["kind"]))
 
@@ -169,7 +171,7 @@ def published_file(study: Study) -> list[Path]:
 
 # ------------------------------------------------------------------ report
 def report_settings(study: Study) -> Json:
-    """Of step ``report``."""
+    """Return the settings of step ``report``."""
     return {
         "study": study.name,
         "scale": study.scale,
@@ -196,7 +198,7 @@ def report_settings(study: Study) -> Json:
 
 
 def aware(study: Study) -> bool:
-    """Whether, on every data set, some membership attack learns from models under the defense that it attacks."""
+    """Return whether every data set has a membership attack with references trained under the attacked defense."""
 
     def learns(dataset: str, attack: str) -> bool:
         entry = ATTACKS[attack]
@@ -215,12 +217,12 @@ def exposed_scores(study: Study) -> list[Path]:
 
 
 def compared_signals(study: Study) -> list[Path]:
-    """What models that were trained elsewhere say, each followed by what its references say."""
+    """Return the outputs of external models, each followed by its references' outputs."""
     return [path for _, files in _compared(study) for path, _ in files]
 
 
 def _compared(study: Study) -> list[tuple[Cell, list[Input]]]:
-    """The models that were trained elsewhere and attacked with references: what they say, and what those say."""
+    """Return the external models that are attacked with references: their outputs, and their references' outputs."""
     found = []
     for cell in study.cells.values():
         used = any(ATTACKS[attack].needs == "reference" for attack in cell.membership)
@@ -240,18 +242,18 @@ def _exposed(study: Study) -> list[tuple[Cell, str]]:
 
 
 def report_files(study: Study) -> list[str]:
-    """The user's files in which the report looks up the records that it names."""
+    """Return the user's files that describe the records named in the report."""
     sources = [prepare_settings(study, dataset)["source"] for dataset in study.spec["datasets"]]
     return [name for source in sources for name in files_of(source)]
 
 
 # ------------------------------------------------------------------ release and targets
 def before_release(study: Study, config: Json) -> list[Path]:
-    """What is made before a release: all that is measured of its cell, and with that its learning rate.
+    """Return the files needed before a release: all measurements of its cell, including the tuned learning rate.
 
     Raises:
-        UserError: the study has no such cell, what is yet to be released would have expired, or ``config`` is not what
-            the release will read.
+        UserError: the study has no such cell, the planned release would have expired, or ``config`` differs from the
+            config that the release reads.
     """
     _check_in_file(f"{study.target}_release", config)
     cell = study.cell_named(study.spec["release"]["cell"])
@@ -261,9 +263,7 @@ def before_release(study: Study, config: Json) -> list[Path]:
 
 
 def _check_in_file(target: str, config: Json) -> None:
-    """Refuses with a UserError a config whose cell the release would not find: it reads config.yaml, and nothing else
-    that a run was given.
-    """
+    """Raise UserError if a run's config would hide the cell from the release, which reads only config.yaml."""
     file = read_config()
     for key in RELEASING:
         if config.get(key) != file.get(key):
@@ -272,7 +272,7 @@ def _check_in_file(target: str, config: Json) -> None:
 
 
 def check_unexpired(study: Study) -> None:
-    """Refuses with a UserError a study whose release would expire on the day on which it is made, or before."""
+    """Raise UserError if the study's release would expire on the day on which it is made, or before."""
     expires, now = day(study.spec.get("release", {}).get("expires")), this_day()
     if expires is not None and expires <= now:
         words = f"valid is a day as YYYY-MM-DD after today, {now}"

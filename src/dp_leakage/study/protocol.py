@@ -1,5 +1,6 @@
-"""What a study file says of its data sets, models and attacks, with what it leaves to defaults. Each function takes the
-file as the schema describes it, after overrides and scale.
+"""Contents of a study file on data sets, models and attacks, with defaults.
+
+Each function takes the file as the schema describes it, after overrides and scale.
 """
 
 import re
@@ -20,27 +21,29 @@ TUNE = "tune"  # the study's key for learning rates to try
 
 
 def design_of(spec: Json) -> str:
-    """How members are chosen: ``split`` fixes them; ``coins`` trains each repeat on another half of a pool."""
+    """Return the design: ``split`` fixes the members; ``coins`` includes each record of a pool at random in each
+    repeat.
+    """
     return str(spec.get("design", SPLIT))
 
 
 def keyed(spec: Json, *parts: str) -> list[str]:
-    """Those of some parts that the study asks for by a key of the same name: ``audit``, ``structure``, ``groups``."""
+    """Return the parts that the study requests by a key of the same name: ``audit``, ``structure``, ``groups``."""
     return [part for part in parts if spec.get(part)]
 
 
 def bounded(spec: Json) -> list[str]:
-    """The parts that state lower bounds on ε: ``coins`` in design coins, and ``audit`` if the study has one."""
+    """Return the parts that state lower bounds on ε: ``coins`` in that design, and ``audit`` if the study has one."""
     return [*([COINS] if design_of(spec) == COINS else []), *keyed(spec, AUDIT)]
 
 
 def source_of(spec: Json, dataset: str) -> Json:
-    """Where the records come from, as ``data.resolve`` returns it. Raises UserError for a wrong source."""
+    """Return the records' source, as ``data.resolve`` returns it. Raises UserError for a wrong source."""
     return _resolved(spec["datasets"][dataset]["source"])
 
 
 def public_source(spec: Json, dataset: str) -> Json:
-    """Where the public records come from on which a data set's features are learned. Raises UserError if wrong."""
+    """Return the source of public records on which features are learned. Raises UserError for a wrong source."""
     return _resolved(spec["datasets"][dataset]["projection"]["learned_on"]["source"])
 
 
@@ -49,7 +52,7 @@ def _resolved(source: str | Json) -> Json:
 
 
 def seed_of(spec: Json, dataset: str, *what: str) -> int:
-    """The seed of one random draw of the study on a data set.
+    """Return the seed of one random draw of the study on a data set.
 
     The user's own data count without the name that the study gives them, so that the same study under another name has
     the same results. ``what`` begins with a model or an attack; a defense behind it counts as `seeded` says.
@@ -71,14 +74,14 @@ def seeded(name: str) -> str:
 
 
 def by_person(spec: Json, dataset: str) -> bool:
-    """Whether it is known whose each record is, so that roles, coins and scores are those of persons."""
+    """Return whether the owner of each record is known, so that roles, inclusion and scores are per person."""
     source = spec["datasets"][dataset]["source"]
     return not isinstance(source, str) and names_persons(source)
 
 
 def two_sources(spec: Json, dataset: str) -> bool:
-    """Whether members and others were not drawn from one source by chance, but were a publisher's (or the user's)
-    training and test records.
+    """Return whether members and non-members come from a publisher's (or the user's) training and test records, not
+    from one random split.
     """
     return design_of(spec) == SPLIT and bool(spec["datasets"][dataset].get("official_split", False))
 
@@ -101,27 +104,31 @@ def settings_of_attack(spec: Json, attack: str) -> Json:
 
 
 def way_of_person(spec: Json, attack: str) -> str:
-    """How an attack's scores of a person's records become one (`attacks.persons`)."""
+    """Return the way in which an attack combines the scores of a person's records (`attacks.persons`)."""
     return str(spec["attacks"][attack].get(OF_PERSON, ATTACKS[attack].of_person))
 
 
 def sees_untrained(spec: Json, attack: str) -> bool:
-    """Whether an attack sees gradients of untrained models alone, so that it needs no training."""
+    """Return whether an attack uses gradients of untrained models only, and so needs no training."""
     return ATTACKS[attack].family == GRADIENTS and settings_of_attack(spec, attack).get("weights") == ["initial"]
 
 
 def by_coins(spec: Json, attack: str) -> bool:
-    """Whether an attack uses the repeats of a cell as references for each other, so that no others are trained."""
+    """Return whether an attack uses the repeats of a cell as references for each other, so that no others are
+    trained.
+    """
     return design_of(spec) == COINS and ATTACKS[attack].needs == "reference"
 
 
 def auxiliary_spec(spec: Json, dataset: str, role: str) -> Json:
-    """The study's settings of shadow or reference models, overridden by the data set's own; empty if there are none."""
+    """Return the settings of shadow or reference models, overridden by the data set's own; empty if there are none."""
     return merged(spec.get(role, {}), spec["datasets"][dataset].get(role, {}))
 
 
 def auxiliary_training(spec: Json, dataset: str, model: str, role: str, engine: str, targets: Json) -> Json:
-    """How shadow or reference models train: as ``targets`` do, but for the keys that ``shadow.training`` changes."""
+    """Return the training of shadow or reference models: as ``targets``, except for the keys of
+    ``shadow.training``.
+    """
     changes = auxiliary_spec(spec, dataset, role).get("training")
     if not changes:
         return targets
@@ -135,7 +142,7 @@ def model_spec(spec: Json, dataset: str, model: str) -> Json:
 
 
 def _defaults(training: Json) -> Json:
-    """What a training leaves out."""
+    """Return the defaults of missing training keys."""
     return {"momentum": 0.0, "l2": 0.0, "evaluate_every": training["epochs"]}
 
 

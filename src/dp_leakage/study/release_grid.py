@@ -1,4 +1,4 @@
-"""The settings that a release chooses among: a study's ``release.choose``. Pure, so that planning can refuse them."""
+"""Candidate settings of a release: a study's ``release.choose``. Pure, so that planning can refuse them."""
 
 from itertools import product
 

@@ -1,7 +1,7 @@
-"""The memory and time that a job asks of a cluster, from the size of its cell.
+"""Memory and time that a job requests from a cluster, from the size of its cell.
 
-The limits are generous, since a job over its limit is killed. A second attempt asks for twice as much. None of this
-changes a result, so none of it is in a step's settings.
+The limits are generous, since a job over its limit is killed. A second attempt requests twice as much. The limits do
+not change results, so they are not part of a step's settings.
 """
 
 import re
@@ -27,7 +27,7 @@ MB_PER_MODEL = 20  # parameters, gradient and two Adam slots of 1.2 million weig
 
 
 def training_minutes(settings: Json) -> int:
-    """Minutes that step ``train`` may take; ``settings`` are the step's own."""
+    """Return the time limit of step ``train`` in minutes; ``settings`` are the step's own."""
     passes = settings["training"].get("epochs", 1) * settings["subset"]["size"] * settings["repeats"]
     foreign = settings["engine"] in TRAINERS and is_import_path(settings["architecture"]["name"])
     seconds = SECONDS.get(settings["engine"], 0.0) * (FOREIGN if foreign else 1)
@@ -35,13 +35,13 @@ def training_minutes(settings: Json) -> int:
 
 
 def public_minutes(epochs: int) -> int:
-    """Minutes that learning features may take, whose number of records is not known while planning."""
+    """Return the time limit for learning features, in minutes; the number of records is unknown during planning."""
     return START + ceil(epochs * PUBLIC * SECONDS["ensemble"] * FOREIGN / 60)
 
 
 def attack_minutes(records: int, models: int, steps: int = 0) -> int:
-    """Minutes that an attack may take: 10 ms for each pair of a record and a model, and for each step of each image
-    that it rebuilds.
+    """Return an attack's time limit in minutes: 10 ms for each pair of record and model, and for each step of each
+    reconstructed image.
     """
     return START + ceil((records + steps) * models * 0.01 / 60)
 
@@ -52,12 +52,12 @@ def memory_mb(records: int, models: int) -> int:
 
 
 def has_gpu() -> bool:
-    """Whether this machine has a CUDA device that PyTorch can use, without the second that importing it takes."""
+    """Return whether this machine has a CUDA device that PyTorch can use, without importing PyTorch."""
     return any(Path(device).exists() for device in DEVICES) and _built_for_cuda()
 
 
 def _built_for_cuda() -> bool:
-    """Whether the installed PyTorch was built for CUDA, by its file ``version.py``."""
+    """Return whether the installed PyTorch was built for CUDA, by its file ``version.py``."""
     found = find_spec("torch")
     if found is None or found.origin is None:
         return False

@@ -1,4 +1,4 @@
-"""The schema of one study: that of all study files, with what the attacks and figures that it names declare."""
+"""Schema of one study: the common schema, with the settings declared by its attacks and figures."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from dp_leakage.figures import FIGURES
 
 
 def composed(schema: Json, spec: Json) -> Json:
-    """The schema of study files, with the settings of every attack and of the kinds of the study's own figures.
+    """Return the schema of study files, with the settings of every attack and of the study's kinds of figures.
 
     Args:
         schema: as it lies in ``workflow/schemas``.
@@ -28,7 +28,7 @@ def composed(schema: Json, spec: Json) -> Json:
 
 
 def attack_settings(attack: Attack) -> dict[str, Schema]:
-    """What a study may set of an attack."""
+    """Return the settings of an attack that a study may change."""
     return {**attack.schemas, **({OF_PERSON: WAYS} if attack.family == "membership" else {})}
 
 

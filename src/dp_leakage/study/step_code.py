@@ -1,4 +1,4 @@
-"""The fingerprint of the code that a step runs, so that an edit reruns only the steps that it reaches."""
+"""Fingerprint of a step's code, so that an edit reruns only the affected steps."""
 
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,15 @@ LAUNCHING = (
     "dp_leakage.engines.asking",
     "dp_leakage.provenance.fingerprint",
 )  # decides in which process a step runs, or whether it does, not what it computes
+REPORTING = (
+    "dp_leakage.common.arguments",
+    "dp_leakage.common.errors",
+    "dp_leakage.common.interrupts",
+    "dp_leakage.common.temporary",
+    "dp_leakage.provenance.files",
+    "dp_leakage.steps",
+)  # words, the command line and log of a job, and how files are read and written, of which `FORMAT` is the version
+FORMAT = "dp_leakage.provenance.format"
 # σ is solved in the training job, yet an edit of an accountant that keeps σ must not retrain. `measure` checks σ.
 ACCOUNTING = (
     "dp_leakage.privacy.calibration",
@@ -53,7 +62,11 @@ def step_code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tupl
     ours = [name for name in modules if name not in files]
     own = (*own, *files.values())
     return code_fingerprint(
-        f"dp_leakage.steps.{step}", *ours, exclude=(*REGISTRIES, *LAUNCHING, *exclude), extra_files=own
+        f"dp_leakage.steps.{step}",
+        FORMAT,
+        *ours,
+        exclude=(*REGISTRIES, *LAUNCHING, *REPORTING, *exclude),
+        extra_files=own,
     )
 
 
@@ -72,7 +85,9 @@ def own_layers(architecture: Json) -> tuple[Path, ...]:
 
 
 def own_files(training: Json) -> tuple[Path, ...]:
-    """The files of the user's own modules, layers, estimators and mechanisms, so that an edit of one retrains."""
+    """Return the files of the user's own modules, layers, estimators and mechanisms, so that an edit of one
+    retrains.
+    """
     mechanism = training["mechanism"] or {}
     names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise", "sampler", "unit"))
     files = [*(FILES[name] for name in names if name in FILES), *own_layers(training["architecture"])]

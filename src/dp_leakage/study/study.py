@@ -1,4 +1,4 @@
-"""A study as a value: a checked study file at one scale. The modules after this one are functions of it."""
+"""Study as a value: a checked study file at one scale. The modules after this one are functions of it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ class Study:
 
     @property
     def releases(self) -> bool:
-        """Whether the study names the cell whose model is given away."""
+        """Return whether the study names a cell for release."""
         return "cell" in self.spec.get("release", {})
 
     @cached_property
@@ -66,7 +66,9 @@ class Study:
         return self.cells[key]
 
     def cell_named(self, name: str) -> Cell:
-        """The private cell ``model/defense``, or ``dataset/model/defense``. Raises UserError if there is none."""
+        """Return the private cell ``model/defense``, or ``dataset/model/defense``. Raises UserError if it does not
+        exist.
+        """
         found = [cell for key, cell in self.cells.items() if name in (key, f"{cell.model}/{cell.defense}")]
         if len(found) == 1:
             return found[0]
@@ -82,8 +84,8 @@ class Study:
 
     @cached_property
     def bounds_together(self) -> int:
-        """How many lower bounds on ε must hold together, from audits and coins: all that the study states, or each one
-        alone.
+        """Return the number of lower bounds on ε that must hold together, from audits and random inclusion: all of
+        the study, or 1.
         """
         if self.spec.get(AUDIT, {}).get("hold", "together") == "each":
             return 1
@@ -95,9 +97,7 @@ class Study:
         return Path(pattern.format(study=self.name, **(cell.names if cell else {}), **names))
 
     def remembered(self, what: str, name: str, made: Callable[[], T]) -> T:
-        """What planning asks for many times, made once: with many cells, identities are most of the time before the
-        first job.
-        """
+        """Return a cached value: with many cells, computing identities dominates the time before the first job."""
         if (what, name) not in self._known:
             self._known[what, name] = made()
         known: T = self._known[what, name]

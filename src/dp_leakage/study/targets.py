@@ -1,4 +1,4 @@
-"""The targets of the command line. A target that does not exist is answered with the one that was probably meant."""
+"""Targets of the command line. The error for an unknown target suggests the nearest one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -17,14 +17,14 @@ DEFAULT = "quickstart"  # what a bare `snakemake` runs
 
 
 def asked(command: list[str], otherwise: Sequence[str] = (DEFAULT,)) -> list[str]:
-    """The targets on Snakemake's command line. (Snakemake does not reveal them while it reads the rules.)
+    """Return the targets on Snakemake's command line, which Snakemake does not reveal while it reads the rules.
 
-    A job of a cluster is started with the jobs that it runs in place of targets: for these, the folder of their study,
-    or the name of a rule that belongs to one study.
+    A cluster job is started with its jobs instead of targets. The result is then the folder of their study, or the
+    name of a rule that belongs to one study.
 
     Args:
-        command: the program and its arguments, as `sys.argv` has them.
-        otherwise: what a bare `snakemake` asks for, which a list of targets does not.
+        command: the program and its arguments, as in `sys.argv`.
+        otherwise: the target of a bare `snakemake`, which a list of targets does not use.
     """
     if not _is_snakemake(command):
         return [*otherwise]
@@ -35,14 +35,14 @@ def asked(command: list[str], otherwise: Sequence[str] = (DEFAULT,)) -> list[str
 
 
 def check_profile(command: list[str]) -> None:
-    """Refuse a workflow profile that does not exist: Snakemake says nothing then, and runs without any."""
+    """Refuse a missing workflow profile: Snakemake would silently run without any."""
     if _is_snakemake(command) and (name := _parsed(tuple(command[1:])).workflow_profile):
         profile_folder(name)
 
 
 @cache
 def _parsed(words: tuple[str, ...]) -> Any:
-    """What Snakemake's own parser makes of its command line, up to ``--``."""
+    """Parse the words up to ``--`` with Snakemake's own parser."""
     from snakemake.cli import get_argument_parser
 
     end = words.index("--") if "--" in words else len(words)
@@ -50,12 +50,12 @@ def _parsed(words: tuple[str, ...]) -> Any:
 
 
 def _lists(known: Any) -> bool:
-    """Whether Snakemake only lists its rules."""
+    """Return whether Snakemake only lists its rules."""
     return bool(known.list_target_rules or known.list_rules)
 
 
 def _is_snakemake(command: list[str]) -> bool:
-    """Whether this is Snakemake's own program, and not another that calls its functions."""
+    """Return whether this is Snakemake's own program rather than another that calls its functions."""
     return Path(command[0]).name in ("snakemake", "__main__.py")
 
 
@@ -64,14 +64,13 @@ def _place_of(rule: str, wildcards: Mapping[str, str]) -> str:
 
 
 def needed(command: list[str], targets: Iterable[str], studies: set[str]) -> set[str]:
-    """The studies that a run has to know: those of its targets.
+    """Return the studies that a run must load: those of its targets.
 
-    It has to know all of them to list them, to say what a target that belongs to none may have meant, and if no target
-    is known.
+    All studies are needed to list them, to suggest one for an unknown target, and if no target is given.
 
     Args:
-        command: the program and its arguments, as `sys.argv` has them.
-        targets: `asked` says them.
+        command: the program and its arguments, as in `sys.argv`.
+        targets: result of `asked`.
         studies: names of all studies.
     """
     found = [_owners(target, studies) for target in targets]
@@ -88,14 +87,14 @@ def _owners(target: str, studies: set[str]) -> set[str]:
 
 
 def asks_for(targets: Iterable[str], study: str) -> bool:
-    """Whether one of the targets belongs to the study, or is a file of its results."""
+    """Return whether one of the targets belongs to the study, or is a file of its results."""
     folder = paths.STUDY.format(study=study)
     places = (f"{study}_", f"{folder}/", f"{folder}-")
     return any(target == study or target.startswith(places) for target in targets)
 
 
 def check_targets(targets: Iterable[str], rules: Iterable[Any], studies: Mapping[str, Study]) -> None:
-    """Refuses targets that are neither a rule nor a file that a rule could make for a study.
+    """Refuse targets that are neither a rule nor a file that a rule could make for a study.
 
     Args:
         targets: of the command line.
@@ -162,7 +161,7 @@ def check_names(
     attack: str | None = None,
     part: str | None = None,
 ) -> None:
-    """Raises UserError if the wildcards of a path hold a name that the study does not have."""
+    """Raise UserError if the wildcards of a path hold a name that the study does not have."""
     for name, valid, what in (
         (dataset, study.spec["datasets"], "data set"),
         (model, study.spec["models"], "model"),
@@ -182,7 +181,7 @@ def check_names(
 
 
 def _names(wildcards: dict[str, str]) -> dict[str, str | None]:
-    """What a file's wildcards name. Answers are of a group of models: a cell's own, or the attacker's."""
+    """Return the names in a file's wildcards. Outputs belong to a group of models: a cell's own, or the attacker's."""
     if "group" not in wildcards:
         return dict(wildcards)
     dataset, model, role, defense = group_of(wildcards)

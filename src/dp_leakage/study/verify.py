@@ -1,4 +1,4 @@
-"""Checks that a study's files are whole, by the digests they hold."""
+"""Integrity check of a study's files by their embedded digests."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,7 +10,7 @@ SHOWN = 5  # the most names in a complaint
 
 
 def check_content(paths: Iterable[Path]) -> int:
-    """Refuses files in which even one byte has changed; returns how many were read.
+    """Refuse files in which even one byte has changed; returns how many were read.
 
     Each file holds a digest of itself. A figure's PNG or HTML holds the digests of its other files.
 

@@ -1,1 +1,1 @@
-"""What pictures and pages share: rows of numbers, their words and looks, published numbers, tables of texts."""
+"""Common parts of figures and report: rows of numbers, names and styles, published numbers, tables of texts."""

@@ -1,4 +1,4 @@
-"""Members that an attacker names at a small false positive rate, counted in both ways."""
+"""Members identified at a small false positive rate, counted in two ways."""
 
 import pandas as pd
 
@@ -10,12 +10,12 @@ BY_COINS = COUNTINGS | {"all_runs": "flagged in every run with it"}
 
 
 def tossed(part: pd.DataFrame) -> bool:
-    """Do coins say in each run which of the records are members?"""
+    """Return whether random inclusion decides in each run which records are members."""
     return "n_records" in part and bool((part["n_records"] > part["n_members"]).any())
 
 
 def of_whom(part: pd.DataFrame) -> str:
-    """Of how many members the counts are; by coins of how many in a run."""
+    """Describe the number of members behind the counts; with random inclusion, per run."""
     members = f"{part['n_members'].iloc[0]:,.0f}"
     if not tossed(part):
         return f"of {members} members"
@@ -23,7 +23,7 @@ def of_whom(part: pd.DataFrame) -> str:
 
 
 def exposed_table(heading: str, part: pd.DataFrame) -> Table:
-    """Both ways of counting side by side, each at every rate of the rows; below them what a guesser names."""
+    """Return a table of both counts at each rate, and of the counts of a random guess."""
     part = part.assign(column=[f"{way} {rate:g}" for way, rate in zip(part["counting"], part["fpr"], strict=True)])
     words = {rate: f"at {100 * rate:g} %" for rate in sorted(set(part["fpr"]))}
     by_way = {

@@ -1,11 +1,10 @@
-"""From all cells' metrics to the rows of one figure: choosing, joining with the prints, ordering. Pure.
+"""Selection of one figure's rows from all cells' metrics, joined with published numbers and sorted. Pure.
 
 Columns of a metrics frame: ``metric``, ``repeat`` ("0", "1", … or "all"), ``value``, ``low``, ``high``, the qualifiers
 of `metrics.rows` (``attack``, ``fpr``, …; "" or NaN where they do not apply), and of the cell: ``study``, ``dataset``,
-``model``, ``defense``, ``mechanism``, ``accountant``, ``unit``, ``block``, ``bound`` ("" if none),
-``epsilon`` (nominal), ``delta``, ``noise_multiplier`` (NaN if none), ``epochs``, ``n_members``, ``n_nonmembers``,
-``accounting_note`` (what the study says of this ε; optional).
-Figures draw the rows of repeat "all".
+``model``, ``defense``, ``mechanism``, ``accountant``, ``unit``, ``block``, ``bound`` ("" if none), ``epsilon``
+(nominal), ``delta``, ``noise_multiplier`` (NaN if none), ``epochs``, ``n_members``, ``n_nonmembers``,
+``accounting_note`` (what the study says of this ε; optional). Figures draw the rows of repeat "all".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ ADVANTAGES = {"best": "reached_advantage", "own": "membership_advantage"}  # by 
 
 
 def chosen(metrics: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows over all repeats of the data sets, models and units that the settings name (None: all).
+    """Select the rows over all repeats of the data sets, models and units in the settings (None: all).
 
     Training histories, which have no column ``metric``, keep their repeats. Non-private rows have no unit and are kept
     whatever the unit.
@@ -57,12 +56,12 @@ def chosen(metrics: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def listed(value: Any) -> list[Any]:
-    """None → [], a name → [name], a list → itself."""
+    """Return a list: None → [], a name → [name], a list unchanged."""
     return [] if value is None else [value] if isinstance(value, str | float | int) else list(value)
 
 
 def require_scores(frame: pd.DataFrame, key: str, column: str, names: Iterable[str]) -> None:
-    """Raises UserError, naming the figure's setting ``key``, for a name that no row of ``column`` has."""
+    """Raise UserError, naming the figure's setting ``key``, for a name that no row of ``column`` has."""
     there = set(frame[column].unique())
     for value in names:
         if value not in there:
@@ -71,7 +70,8 @@ def require_scores(frame: pd.DataFrame, key: str, column: str, names: Iterable[s
 
 
 def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataFrame:
-    """The rows of one metric with the given qualifiers; None, or one that does not apply to a row, fits any.
+    """Select the rows of one metric with the given qualifiers; None, or one that does not apply to a row, matches
+    any.
 
     Of `GUESSING` metrics a column ``guessing`` says what naming the most frequent class has, NaN if not known.
 
@@ -95,7 +95,7 @@ def _guessing(frame: pd.DataFrame, found: pd.DataFrame, metric: str) -> list[flo
 
 
 def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, threshold: str = "own") -> pd.DataFrame:
-    """The advantage rows of one attack; None: of every attack by itself.
+    """Select the advantage rows of one attack; None: of every attack separately.
 
     Args:
         frame: rows over all repeats.
@@ -119,7 +119,7 @@ def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, thresh
 
 
 def rate_rows(frame: pd.DataFrame, attack: str | None, fpr: float) -> pd.DataFrame:
-    """The TPR of a membership attack at a false positive rate.
+    """Select the TPR of a membership attack at a false positive rate.
 
     Args:
         frame: rows over all repeats.
@@ -131,7 +131,7 @@ def rate_rows(frame: pd.DataFrame, attack: str | None, fpr: float) -> pd.DataFra
 
 
 def reached(frame: pd.DataFrame) -> pd.DataFrame:
-    """What membership attacks reach; of the strongest, ``of`` says which it is."""
+    """Select the membership attacks' cross-validated metrics; of the strongest, ``of`` names it."""
     rows = metric_rows(frame, "reached_advantage")
     if rows["attack"].nunique() > 1:
         return rows
@@ -141,7 +141,7 @@ def reached(frame: pd.DataFrame) -> pd.DataFrame:
 def drawn_numbers(
     rows: pd.DataFrame, published: pd.DataFrame | None, extra: Sequence[str] = (), any_size: bool = False
 ) -> pd.DataFrame:
-    """Rows as a figure's csv has them: ``value`` named ``measured``, the print and ``inside`` joined, ordered.
+    """Return a figure's csv: ``value`` renamed to ``measured``, published numbers and ``inside`` joined, sorted.
 
     Args:
         rows: metrics rows.
@@ -154,7 +154,7 @@ def drawn_numbers(
 
 
 def csv_columns(frame: pd.DataFrame, extra: Iterable[str] = ()) -> list[str]:
-    """The columns of a figure's csv: the cell's, ``extra`` ones, the qualifiers that say something, the numbers."""
+    """Return the columns of a figure's csv: the cell's, ``extra`` ones, the qualifiers in use, the numbers."""
     further = [column for column in FURTHER if column in frame and not is_empty(frame[column]).all()]
     kept = dict.fromkeys([*further, *extra, *told(frame)])
     between = [column for column in kept if column not in [*OF_CELL, *NUMBERS]]
@@ -162,7 +162,7 @@ def csv_columns(frame: pd.DataFrame, extra: Iterable[str] = ()) -> list[str]:
 
 
 def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extra: Any) -> dict[str, Any]:
-    """A row of a csv for what a figure measures itself, which nobody prints.
+    """Return a csv row for a number that only the figure measures and no paper prints.
 
     Args:
         cell: the columns of the cell, or a row that has them.
@@ -209,7 +209,7 @@ def each_series(frame: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
 
 
 def each_budget(rows: pd.DataFrame) -> Iterator[tuple[tuple[float, float], pd.DataFrame]]:
-    """The cells of a series as ((ε, σ), rows), in the order of the budget.
+    """Yield the cells of a series as ((ε, σ), rows), in the order of the budget.
 
     Several cells can have one budget: defenses such as two partitions of a class are told in the same words.
     """
@@ -226,19 +226,19 @@ def each_cell(rows: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
 
 
 def is_private(frame: pd.DataFrame) -> pd.Series:
-    """Which rows belong to a differentially private defense."""
+    """Return which rows belong to a differentially private defense."""
     return frame["accountant"] != ""
 
 
 def claims_epsilon(rows: pd.DataFrame) -> pd.DataFrame:
-    """Without private cells that were given by their noise and so claim no ε."""
+    """Drop private cells that were given by their noise and so have no target ε."""
     return rows[rows["epsilon"].notna() | ~is_private(rows)]
 
 
 def panels(
     frame: pd.DataFrame, by: Sequence[str] = ("dataset", "model"), named: Sequence[str] | None = None
 ) -> list[tuple[str, pd.DataFrame]]:
-    """One (heading, rows) per combination of the columns ``by``.
+    """Return one (heading, rows) per combination of the columns ``by``.
 
     The heading has the values of ``named`` (None: of all), without those that are the same everywhere, unless all are.
     """

@@ -1,4 +1,4 @@
-"""Tables as HTML: in the report, and on a page of their own beside their csv file."""
+"""Tables as HTML: in the report, and on a page of their own next to their csv file."""
 
 from collections.abc import Iterable
 
@@ -82,13 +82,13 @@ def to_html(table: Table) -> Markup:
 
 
 def content(shown: Tables) -> Markup:
-    """Return the title, the tables and the notes, as they stand in the report and on a page of their own."""
+    """Return the title, the tables and the notes, as in the report and on a page of their own."""
     parts = [_element("h3", shown.title or ""), *map(to_html, shown.tables)]
     return NOTHING.join([*parts, _element('p class="note"', " ".join(dict.fromkeys(shown.notes)))])
 
 
 def to_page(shown: Tables, made_from: str, banner: str = "") -> str:
-    """Return a page that loads nothing, to be sealed (`provenance.files.write_page`).
+    """Return a page that loads nothing, ready for its checksum (`provenance.files.write_page`).
 
     Args:
         shown: the tables.
@@ -107,7 +107,7 @@ def to_page(shown: Tables, made_from: str, banner: str = "") -> str:
 
 
 def content_of(page: str) -> Markup:
-    """Return what `content` was, from a page that `to_page` made."""
+    """Return the `content` of a page made by `to_page`."""
     return Markup(page.partition("<main>\n")[2].rpartition("</main>")[0])
 
 
@@ -128,5 +128,5 @@ def _group(group: tuple[str, int]) -> Markup:
 
 
 def _element(tag: str, text: str) -> Markup:
-    """An element on a line of its own; nothing without a text."""
+    """Return an element on a line of its own; empty without text."""
     return Markup("<{}>{}</{}>\n").format(Markup(tag), text, Markup(tag.split()[0])) if text else NOTHING

@@ -1,4 +1,4 @@
-"""Tables as LaTeX, with the rules of the package ``booktabs``."""
+"""Tables as LaTeX, formatted with the package ``booktabs``."""
 
 from collections.abc import Iterable, Sequence
 
@@ -55,7 +55,7 @@ LETTERS = str.maketrans(GREEK | RAISED | LOWERED | SIGNS | ESCAPED)
 
 
 def to_latex(shown: Tables, banner: str = "") -> str:
-    """Return a floating table for each, the title and its heading as caption; the notes stand below the last one.
+    """Return a floating table for each, with title and heading as caption; notes follow the last one.
 
     Args:
         shown: the tables.
@@ -105,7 +105,7 @@ def _groups(groups: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _rows(table: Table) -> list[str]:
-    """The rows; a name stands once, at the first of the rows that have it."""
+    """Return the rows; a repeated name appears only in its first row."""
     lines, above = [], ""
     for start, row in zip(table.starts, table.rows, strict=True):
         lines += [r"\addlinespace"] if start else []

@@ -1,4 +1,4 @@
-"""What a training proves, beside what was measured: rows of the proven ROC, and what a figure says of them."""
+"""Proven limits of a training, next to measured values: rows of the proven ROC, and notes on them."""
 
 from collections.abc import Callable
 
@@ -40,7 +40,7 @@ def proven_tprs(proven: pd.DataFrame) -> Limits:
 
 
 def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> pd.DataFrame:
-    """Rows of cells with columns ``advantage_proven``, ``tpr_proven`` and ``mu``: what no attack on the cell exceeds.
+    """Add columns ``advantage_proven``, ``tpr_proven`` and ``mu``, which no attack on the cell exceeds.
 
     Args:
         rows: with the columns of the cell.

@@ -1,6 +1,6 @@
-"""How each series is told apart: a label, a color, a marker and dashes, the same in every figure.
+"""Style of each series: a label, a color, a marker and dashes, the same in every figure.
 
-Colors are of Okabe and Ito's palette, which color-blind readers distinguish. Markers and dashes serve black-and-white
+Colors are Okabe and Ito's palette, which color-blind readers can distinguish. Markers and dashes serve black-and-white
 prints.
 """
 
@@ -19,7 +19,7 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#88
 
 
 class Series(NamedTuple):
-    """What makes rows one line in a figure."""
+    """Columns that identify a line in a figure."""
 
     mechanism: str
     accountant: str = ""
@@ -30,7 +30,7 @@ class Series(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """How one series is drawn."""
+    """Style of one series."""
 
     label: str
     color: str
@@ -85,7 +85,7 @@ BOUNDED = {"clip": "clipped", "normalize": "normalized", "per_layer": "clipped b
 
 
 def look(series: Series) -> Look:
-    """The look of a series; one that the table does not know gets one of its own from its name, always the same."""
+    """Return the style of a series; an unknown series gets a fixed style derived from its name."""
     known = LOOKS.get((series.mechanism, series.accountant))
     if known is None:
         number = crc32(f"{series.mechanism}/{series.accountant}".encode())
@@ -101,7 +101,7 @@ def look(series: Series) -> Look:
 
 
 def _unit(series: Series) -> list[str]:
-    """What a label must add where the unit, the block or the bound is not the mechanism's usual one."""
+    """Return label parts for a unit, block or bound that differs from the mechanism's default."""
     words = "batch clipping" if series.unit == "batch" else f"per {series.unit}"
     unit = [] if series.unit in ("", "example", series.mechanism) else [words]
     block = [] if series.block in ("", "whole") else [f"by {series.block}"]
@@ -110,12 +110,12 @@ def _unit(series: Series) -> list[str]:
 
 
 def usual_bound(mechanism: str) -> str:
-    """What bounds a unit's gradient under a mechanism where a study does not say; "" for what is no mechanism."""
+    """Return a mechanism's default bound of a unit's gradient; "" for other names."""
     return MECHANISMS[mechanism].bound if mechanism in MECHANISMS else ""
 
 
 def order(series: Series) -> tuple[Any, ...]:
-    """Sorting key: the order of the table of looks, then unknown series by name."""
+    """Sorting key: the order of the table of styles, then unknown series by name."""
     known = list(LOOKS)
     pair = (series.mechanism, series.accountant)
     return (known.index(pair) if pair in LOOKS else len(known), len(_unit(series)), *series)
@@ -124,7 +124,9 @@ def order(series: Series) -> tuple[Any, ...]:
 def told_apart(
     labels: Mapping[str, str], colors: Sequence[str] = COLORS, markers: Sequence[str] = ("",)
 ) -> dict[str, Look]:
-    """A look for each name, with its label: the next color and marker, and other dashes once the colors are used up."""
+    """Return a style for each name, with its label: the next color and marker, and other dashes once colors are
+    used up.
+    """
     dashes = ((), (5, 1.5), (1, 1.2))
     return {
         name: Look(label, colors[i % len(colors)], markers[i % len(markers)], dashes[i // len(colors) % len(dashes)])

@@ -1,4 +1,4 @@
-"""Footnotes that say what an ε in a figure means: whose budget, for which batches, for which neighbors."""
+"""Footnotes on the meaning of an ε in a figure: accountant, batches and neighbors."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -39,9 +39,10 @@ CONDITIONS = {"naive": "The formula of naive composition holds for ε below the 
 
 
 def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
-    """What the claimed ε of each series means, series of the same meaning in one note, then the study's own notes.
+    """Describe the target ε of each series, with one note for series of the same meaning, then the study's own
+    notes.
 
-    Where the study says something itself of a defense's accounting (``accounting_note``), that stands instead.
+    A study's own ``accounting_note`` on a defense replaces the note.
     """
     said = [_column(frame, "accounting_note"), _column(frame, "rdp_sigma"), claimed_relations(frame)]
     said.append(_column(frame, "block").where(_column(frame, "block") == "sum", ""))
@@ -61,7 +62,7 @@ def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[s
 
 
 def threshold_notes(rows: pd.DataFrame) -> list[str]:
-    """Whose threshold the advantages of membership attacks are at."""
+    """Describe the thresholds behind the advantages of membership attacks."""
     said = {
         "reached_advantage": "Membership: at the best threshold, chosen on other records.",
         "membership_advantage": "Membership: at the attack's own threshold.",
@@ -70,13 +71,15 @@ def threshold_notes(rows: pd.DataFrame) -> list[str]:
 
 
 def not_measured_notes(rates: Iterable[float]) -> list[str]:
-    """How many non-members false positive rates take that are not shown for want of them; [] if all are shown."""
+    """Return the non-members needed for false positive rates that are not shown for lack of them; [] if all are
+    shown.
+    """
     needed = [f"{100 * fpr:g} % takes {fewest(fpr):,}" for fpr in sorted(set(rates), reverse=True)]
     return [f"Not measured with fewer independent non-members: {', '.join(needed)}."] if needed else []
 
 
 def remarks(frame: pd.DataFrame) -> list[str]:
-    """What one should know of an ε that holds, as its accountant says it; the same of several series in one note."""
+    """Return accountants' remarks on a valid ε; one note for several series with the same remark."""
     groups: dict[str, dict[str, None]] = {}
     if not {"metric", "note"} <= {*frame}:
         return []
@@ -97,7 +100,7 @@ def claimed_neighbors(frame: pd.DataFrame) -> set[str]:
 
 
 def claimed_relations(frame: pd.DataFrame) -> "pd.Series[str]":
-    """For which neighbors each row's cell claims its ε; "" without one, or where the accountant is not ours."""
+    """Return the neighbors of each row's target ε; "" without ε, or for another library's accountant."""
     columns = [_column(frame, column) for column in ("accountant", "unit", "block", "sampler")]
     return pd.Series([_claimed(*cell) for cell in zip(*columns, strict=True)], index=frame.index, dtype=object)
 
@@ -113,7 +116,7 @@ def _claimed(accountant: str, unit: str, block: str, drawn: str) -> str:
 
 
 def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
-    """By which accountant and for which neighbors each series' spent ε is; then the study's own notes."""
+    """Describe accountant and neighbors of each series' accounted ε; then the study's own notes."""
     private = rows[(rows["accountant"] != "") & rows["epsilon_spent"].notna()]
     relations = [name(str(relation)) for relation in sorted(set(private["spent_neighbors"]))]
     several = len(relations) > 1
@@ -132,12 +135,12 @@ def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
 
 
 def labels_of(cells: pd.DataFrame) -> str:
-    """The series of these cells as legends name them; "" if there are none."""
+    """Return the legend labels of these cells' series; "" if there are none."""
     return ", ".join(look(series).label for series, _ in each_series(cells))
 
 
 def own_notes(settings: Mapping[str, Any]) -> list[str]:
-    """The footnotes that the study gives for a figure."""
+    """Return the study's footnotes for a figure."""
     return listed(settings.get("notes"))
 
 

@@ -1,4 +1,4 @@
-"""How numbers are written in tables, and the rows and columns that most tables have."""
+"""Formatting of numbers in tables, and rows and columns common to most tables."""
 
 from collections.abc import Callable, Iterable, Mapping
 from math import inf, isfinite
@@ -16,17 +16,17 @@ PRINTED = "Print: the paper's number; ✓ if our interval holds a value that rou
 
 
 def number(value: float) -> str:
-    """A budget or a noise multiplier to three digits: 1000, 0.05, 57200; ∞, and – if there is none."""
+    """Format a budget or a noise multiplier to three digits: 1000, 0.05, 57200; ∞, and – if missing."""
     return f"{float(f'{value:.3g}'):g}" if isfinite(value) else _not_finite(value)
 
 
 def at_most(value: float) -> str:
-    """The same of an upper bound, such as the ε that was spent: rounded up."""
+    """Format an upper bound, e.g. an accounted ε, to three digits, rounded up."""
     return rounded_up(value, 3) if isfinite(value) else _not_finite(value)
 
 
 def at_least(value: float) -> str:
-    """The same of a lower bound, such as the ε that an audit proves: rounded down."""
+    """Format a lower bound, e.g. the ε proven by an audit, to three digits, rounded down."""
     return rounded_down(value, 3) if isfinite(value) else _not_finite(value)
 
 
@@ -35,14 +35,14 @@ def _not_finite(value: float) -> str:
 
 
 def fraction(value: float, digits: int = 3) -> str:
-    """0.123, with U+2212 as the minus sign and never −0.000; – where there is no number."""
+    """Format as 0.123, with U+2212 as the minus sign and never −0.000; – if missing."""
     if not isfinite(value):
         return "–"
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def count(value: float) -> str:
-    """4.2, or whole from 10 on; – where there is no number."""
+    """Format as 4.2, or without decimals from 10 on; – if missing."""
     if not isfinite(value):
         return "–"
     return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.1f}"
@@ -57,7 +57,7 @@ def interval(value: float, low: float, high: float, *, counts: bool = False) -> 
 
 
 def printed(value: float, inside: object, *, counts: bool = False) -> str:
-    """The paper's number, with ✓ if it lies inside our interval and ✗ if not; nothing where it prints none.
+    """Format the paper's number, with ✓ if it lies inside our interval and ✗ if not; empty if it prints none.
 
     Without a mark where ``inside`` is empty: the two are not compared.
     """
@@ -70,14 +70,14 @@ def printed(value: float, inside: object, *, counts: bool = False) -> str:
 
 
 def budget(epsilon: float, noise_multiplier: float) -> str:
-    """A cell's claimed ε, else its σ, else a dash."""
+    """Format a cell's target ε, else its σ, else a dash."""
     if isfinite(epsilon):
         return number(epsilon)
     return f"σ = {number(noise_multiplier)}" if isfinite(noise_multiplier) else "–"
 
 
 def budget_words(epsilon: float, noise_multiplier: float) -> str:
-    """The same with its symbol: ``ε = 1``, or ``σ = 2`` if no ε is claimed."""
+    """Format the budget with its symbol: ``ε = 1``, or ``σ = 2`` without a target ε."""
     words = budget(epsilon, noise_multiplier)
     return f"ε = {words}" if isfinite(epsilon) else words
 
@@ -105,20 +105,24 @@ def cell_labels(rows: pd.DataFrame) -> dict[str, str]:
 
 
 def _target(row: Any) -> str:
-    """``advantage ≤ 0.1``, if nothing else names the cell's noise; else "". Some tables have no such column."""
+    """Return ``advantage ≤ 0.1`` if only the target identifies the cell's noise; else "". Some tables lack this
+    column.
+    """
     target = getattr(row, "target", "")
     known = isfinite(row.epsilon) or isfinite(row.noise_multiplier)
     return target if isinstance(target, str) and not known else ""
 
 
 def _further(row: Any) -> str:
-    """What no series knows of a cell; some tables have no such columns, since they say nothing there."""
+    """Return properties of a cell that its series does not include; some tables lack these columns, since they are
+    constant.
+    """
     partition, most = getattr(row, "partition", ""), getattr(row, "most", None)
     return (", random" if partition == "random" else "") + ("" if most is None or pd.isna(most) else f", most {most:g}")
 
 
 def rows_by_budget(part: pd.DataFrame, lines: Callable[[pd.DataFrame], Iterable[list[str]]]) -> list[list[str]]:
-    """Rows of a table: the series in a column, the budget in the next, then what ``lines`` makes.
+    """Return table rows: the series in a column, the budget in the next, then the columns of ``lines``.
 
     Args:
         part: rows of a figure, with the columns of the cell.
@@ -132,7 +136,7 @@ def rows_by_budget(part: pd.DataFrame, lines: Callable[[pd.DataFrame], Iterable[
 
 
 def beside_prints(part: pd.DataFrame, columns: Mapping[str, str], nothing: str = "–") -> tuple[list[str], Texts]:
-    """Columns of a table with intervals, each followed by one with its print where the paper prints any of it.
+    """Return table columns with intervals, each followed by the paper's printed numbers if there are any.
 
     Args:
         part: the rows of the table, with ``column``, where each stands.

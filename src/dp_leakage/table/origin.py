@@ -1,9 +1,9 @@
-"""What a run says of itself that is not the whole study on the paper's data: in its pictures, their csv files, its page
-and a copy to share.
+"""Warnings on runs that are not the whole study on the paper's data: in figures, csv files, the page and shared
+copies.
 
-A study's titles and names of data sets are those of the whole study. At a smaller scale other records may stand behind
-a name, such as scikit-learn's digits behind ``cifar100``. And where the paper's data cannot be had, made-up records may
-stand behind it at any scale; nothing that is printed is compared with what they give.
+A study's titles and data set names describe the whole study. At a smaller scale the records may come from another
+source, e.g. scikit-learn's digits for ``cifar100``. If the paper's data are unavailable, they may be synthetic at any
+scale; then no result is compared with printed numbers.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ MADE_UP = "made-up data, not compared"
 
 
 def beware(scale: str, sources: Mapping[str, str], made_up: Collection[str] = ()) -> str:
-    """Return the sentences that such a run's results begin with; "" of the whole study on the paper's data.
+    """Return the warning at the top of such a run's results; "" for the whole study on the paper's data.
 
     Args:
         scale: ``paper``, ``small`` or ``smoke``.
@@ -42,8 +42,8 @@ def beware(scale: str, sources: Mapping[str, str], made_up: Collection[str] = ()
 def with_origin(
     drawn: "DataFrame", scale: str, sources: Mapping[str, str], made_up: Collection[str] = ()
 ) -> "DataFrame":
-    """Return a figure's numbers; with the column ``scale`` at a reduced one, and with ``data_source`` there and beside
-    made-up data.
+    """Return a figure's numbers; with the column ``scale`` at a reduced scale, and ``data_source`` there and for
+    synthetic data.
 
     Args:
         drawn: a row per number; one without a column ``dataset`` is of all data sets.

@@ -1,4 +1,4 @@
-"""The colors of all pages: light on paper and by default, dark on a screen whose reader asked for it."""
+"""Colors of all pages: light in print and by default, dark if the reader's browser prefers it."""
 
 LIGHT = {
     "ink": "#222",

@@ -1,4 +1,4 @@
-"""The papers' printed numbers in our words: which cell, which metric, which setting each belongs to.
+"""Papers' printed numbers with this package's names: the cell, metric and qualifiers of each.
 
 A paper's numbers lie with its study, in ``NAME/NAME.csv``, and keep the paper's own names. ``NAME/NAME.py`` beside it
 says what these are here, by one function:
@@ -6,8 +6,8 @@ says what these are here, by one function:
     placed(row, printed) -> list of what the row is here, a mapping for each reading of it
 
 with ``PLACE`` (``bound`` only where it is not the mechanism's usual one) and those of `metrics.rows.QUALIFIERS` that
-apply, where ``row`` is a row of the file and ``printed`` its setting, key → value. `by_names` does so for a paper whose
-names need no more than a dictionary. A print that has no counterpart here says why not, in ``reason``.
+apply, where ``row`` is a row of the file and ``printed`` its setting, key → value. `by_names` does so for a paper
+whose names need no more than a dictionary. A print that has no counterpart here says why not, in ``reason``.
 """
 
 from collections.abc import Collection, Mapping
@@ -40,7 +40,7 @@ EXPLAINED_BY = "explained_by"  # column: the file that says what the names of a 
 
 @dataclass(frozen=True)
 class Names:
-    """What a paper's names are here.
+    """Translation of a paper's names.
 
     Attributes:
         models: in print → here.
@@ -64,7 +64,7 @@ class Names:
 
 
 def read_published(prints: Path) -> pd.DataFrame:
-    """A paper's printed numbers as they lie in its csv file, with a column that says what explains their names.
+    """Read a paper's printed numbers from its csv file, with a column for the file that explains their names.
 
     ``value`` is the text of the print: its zeros say how finely it is rounded.
     """
@@ -77,7 +77,8 @@ def printed_setting(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def map_published(published: pd.DataFrame) -> pd.DataFrame:
-    """Every printed row in our words, in the order given; a print with two readings gives two rows.
+    """Return every printed row with this package's names, in the given order; a print with two readings gives two
+    rows.
 
     Args:
         published: as `read_published` gives them: paper, artefact, dataset, model, mechanism, epsilon, delta, setting,
@@ -105,7 +106,7 @@ def map_published(published: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparable(published: pd.DataFrame) -> pd.DataFrame:
-    """The printed rows that have a counterpart here, one for each of ``KEYS`` with their qualifiers.
+    """Return the printed rows with a counterpart here, one for each of ``KEYS`` with their qualifiers.
 
     Of several, a table's print stands before the text's, and an exact one before an approximate one.
     """
@@ -130,7 +131,8 @@ def without(published: pd.DataFrame, datasets: Collection[str]) -> pd.DataFrame:
 
 
 def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size: bool = False) -> pd.DataFrame:
-    """Adds ``published`` (NaN where nothing is printed) and ``inside``: does it lie in [low, high] (empty likewise).
+    """Add ``published`` (NaN if nothing is printed) and ``inside``: whether it lies in [low, high] (empty
+    likewise).
 
     A print stands for every value that rounds to it, so it is inside where one of those is. It is joined only to cells
     with as many members as the paper's: a reduced run is not compared. With ``any_size`` it is joined to cells of any
@@ -151,7 +153,7 @@ def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size
 
 
 def half_unit(row: Mapping[str, Any]) -> float:
-    """Half a unit of a print's last digit, in the print's own unit; its zeros count.
+    """Return half a unit of a print's last digit, in the print's own unit; trailing zeros count.
 
     A fraction has two digits at least, since papers leave out zeros there ("0.9" beside ".87").
 
@@ -167,7 +169,7 @@ def half_unit(row: Mapping[str, Any]) -> float:
 
 
 def keys_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
-    """What prints and cells meet on, of each row: the text of ``KEYS`` and of the qualifiers that apply to it.
+    """Return each row's key for joining prints with cells: the text of ``KEYS`` and of the applicable qualifiers.
 
     So 0.1 is 0.1, and no budget is as empty as no qualifier.
     """
@@ -191,7 +193,7 @@ def _places(row: pd.Series) -> list[dict[str, Any]]:
 
 
 def _scale(row: Mapping[str, Any], place: Mapping[str, Any]) -> float:
-    """What 1 in the unit of the print is in ours: a hundredth where a percentage becomes a fraction."""
+    """Return the factor from the print's unit to ours: a hundredth for a percentage."""
     printed = float(row["value"])
     if printed == 0:
         return 0.01 if printed_setting(row).get("unit", "").startswith("percent") else 1.0
@@ -203,7 +205,7 @@ def _usual_bound(place: Mapping[str, Any]) -> str:
 
 
 def by_names(row: Mapping[str, Any], printed: Mapping[str, str], names: Names) -> list[dict[str, Any]]:
-    """What a printed row is called here, for each reading of it, where names are all that differs.
+    """Return all readings of a printed row if only names differ.
 
     Args:
         row: one row of the paper's csv file.

@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of texts under heads.
+    """Rows of texts with column headers.
 
     Attributes:
         heading: above it; "" for none.
@@ -25,7 +25,9 @@ class Table:
 
     @property
     def starts(self) -> list[bool]:
-        """Whether a rule parts each row from the one above: where a first text ends or begins that has several rows."""
+        """Return for each row whether a rule separates it from the row above: where a repeated first text begins or
+        ends.
+        """
         sizes = [len(list(rows)) for _, rows in groupby(self.rows, key=lambda row: row[0])]
         parted = [False, *(max(both) > 1 for both in pairwise(sizes))]
         return [start and place == 0 for start, size in zip(parted, sizes, strict=False) for place in range(size)]
@@ -33,12 +35,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Tables:
-    """A figure that is no picture.
+    """A figure made of tables.
 
     Attributes:
         tables: one below the other.
         notes: footnotes, a sentence or more each.
-        title: above everything; None for none.
+        title: above everything; None: none.
     """
 
     tables: Sequence[Table]

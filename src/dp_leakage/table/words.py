@@ -1,4 +1,4 @@
-"""Names as people write them."""
+"""Names for readers."""
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.privacy.mechanisms import MECHANISMS
@@ -54,7 +54,7 @@ WORDS = {
 
 
 def name(identifier: str) -> str:
-    """A name as people write it: ``softmax_regression`` → softmax regression, ``cifar100`` → CIFAR-100.
+    """Return a readable name: ``softmax_regression`` → softmax regression, ``cifar100`` → CIFAR-100.
 
     Of a longer name, the beginning may be known: ``cifar100_small`` → CIFAR-100 small. An attack has the label that it
     declares.
@@ -68,14 +68,14 @@ def name(identifier: str) -> str:
 
 
 def mechanism_name(mechanism: str) -> str:
-    """The same of a mechanism; a model or data set may be called ``tree`` without being one."""
+    """As `name` for a mechanism; a model or data set may be called ``tree`` without being one."""
     if mechanism not in NAMES and mechanism in MECHANISMS:
         return MECHANISMS[mechanism].label
     return name(mechanism)
 
 
 def metric_words(metric: str) -> str:
-    """What the axis of a metric says: its name and its unit."""
+    """Return the axis label of a metric: its name and its unit."""
     return WORDS.get(metric, name(metric))
 
 

@@ -1,1 +1,1 @@
-"""The trainer: `trainer.train` makes an ensemble, `settings.TrainingSettings` says how."""
+"""Trainer: `trainer.train` trains an ensemble with the `settings.TrainingSettings`."""

@@ -1,4 +1,4 @@
-"""The next epoch's batches, drawn while a GPU still takes this epoch's steps."""
+"""Next epoch's batches, drawn while a GPU still runs this epoch's steps."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,7 +11,7 @@ Drawn = list[list[Batch]]  # for each model the batches of an epoch
 
 
 class Ahead:
-    """Draws the same batches as ``draw``, and on request those of one epoch in advance.
+    """Draws the same batches as ``draw``, optionally one epoch in advance.
 
     Until they are asked for, the streams stay as they were before, so that a checkpoint in between is that of a
     training that draws nothing in advance.
@@ -27,7 +27,7 @@ class Ahead:
         self.kept: tuple[int, Tensor, Drawn, Tensor] | None = None
 
     def prepare(self, epoch: int) -> None:
-        """Draws the batches of an epoch in advance."""
+        """Draw the batches of an epoch in advance."""
         if epoch < self.epochs:
             before = self._states()
             drawn = self.draw(epoch)

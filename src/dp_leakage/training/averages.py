@@ -1,4 +1,4 @@
-"""The average of the parameters over steps, beside the parameters themselves. It reads only what is released anyway."""
+"""Average of the parameters over steps. It reads only released values."""
 
 from torch import Tensor
 
@@ -8,7 +8,7 @@ AVERAGE = "average"  # its name in a training's memory
 
 
 def start_average(settings: TrainingSettings, flat: Tensor) -> dict[str, Tensor]:
-    """Memory for the average of the parameters (K, P), if the settings ask for one."""
+    """Allocate the average of the parameters (K, P), if the settings ask for one."""
     return {AVERAGE: flat.clone()} if settings.averages else {}
 
 

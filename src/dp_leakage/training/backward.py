@@ -1,4 +1,4 @@
-"""A backward pass: per-example gradients of K models, without forming them where that can be helped.
+"""Backward pass with per-example gradients of K models, which are formed only if necessary.
 
 Every mechanism is a choice of weights for `BackwardPass.add_weighted_sum` and of noise: 1/B for plain training,
 bounding scales for Gaussian noise, von Mises-Fisher coefficients. Each layer decides how to keep its gradients (see
@@ -47,7 +47,7 @@ class BackwardPass:
         return norms[0] if len(norms) == 1 else torch.stack(norms).square_().sum(0).sqrt_()
 
     def finite(self) -> tuple["BackwardPass", Tensor]:
-        """The pass, and its `norms`, with zero in place of each gradient whose norm is not finite.
+        """Return the pass and its `norms`, with zero in place of each gradient whose norm is not finite.
 
         One record of huge numbers would otherwise stop a private training, and so reveal itself. No scale can take such
         a gradient out of a sum, since 0·∞ is not 0. On a GPU the work must not depend on results, so it always masks.
@@ -68,11 +68,12 @@ class BackwardPass:
         return reduce(torch.Tensor.add_, (part.gram() for part in self.parts))
 
     def norms_of_means(self, layout: Layout, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """(G,) ``dtype``: ℓ2 norm of each person's mean gradient, at least `LEAST_NORM`; and whether it must be formed.
+        """Return the ℓ2 norm of each person's mean gradient, (G,) ``dtype``, at least `LEAST_NORM`; and whether it must
+        be formed.
 
-        It comes from the inner products of the gradients of the person's records, and what a sum of ``dtype`` loses of
-        several counts as part of it. It is not finite if one of the gradients is not. A person whose gradients cancel
-        has no such length that is of use.
+        The norm comes from the inner products of the gradients of the person's records, and includes the rounding error
+        of a sum in ``dtype``. It is not finite if one of the gradients is not. If a person's gradients cancel, such a
+        norm is useless.
         """
         found = [self._products(places, persons) for size in layout.tiles for places, persons in _parts(*size)]
         of_records = torch.cat(found).index_select(0, layout.slots)
@@ -85,7 +86,7 @@ class BackwardPass:
         return norms.to(dtype).clamp_(min=LEAST_NORM), cancelled
 
     def _products(self, places: Tensor, persons: Tensor) -> Tensor:
-        """(t·T, 2) float64: each gradient's inner product with the sum of its person's, and its length.
+        """Return (t·T, 2) float64: each gradient's inner product with its person's sum, and its length.
 
         The arguments are `Layout.tiles` of one size.
         """
@@ -108,7 +109,7 @@ class BackwardPass:
 
 
 def _parts(places: Tensor, persons: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """The tiles of one size in parts, so that copies of what they hold need little memory."""
+    """Split the tiles of one size into parts, so that copies of their contents need little memory."""
     if len(places):
         count = max(1, SLOTS // places.shape[1])
         yield from zip(places.split(count), persons.split(count), strict=True)
@@ -142,7 +143,7 @@ def backpropagate(
 
 
 def record_lengths(layers: Layers, x: Tensor) -> Tensor | None:
-    """(n,): √(‖x‖² + 1) of each record, if the records x (n, …) themselves go into a linear layer; else None.
+    """Return √(‖x‖² + 1) of each record, (n,), if the records x (n, …) are the input of a linear layer; else None.
 
     They never change, and computing them would be most of the cost of a small model's norms.
     """
@@ -153,7 +154,7 @@ def record_lengths(layers: Layers, x: Tensor) -> Tensor | None:
 
 
 def check_gradients(layers: Layers, x: Tensor) -> None:
-    """Refuses layers that leave a parameter without a gradient, since it would get noise and never learn.
+    """Refuse layers that leave a parameter without a gradient, since it would get noise and never learn.
 
     Args:
         layers: the architecture.
@@ -177,9 +178,10 @@ def check_gradients(layers: Layers, x: Tensor) -> None:
 
 
 def _softmax(logits: Tensor) -> Tensor:
-    """Along the last dimension of logits (K, B, C).
+    """Return the softmax of logits (K, B, C) along the last dimension.
 
-    For a row that fills no vector, PyTorch's CPU kernel takes up to thirty times as long as side by side with others.
+    PyTorch's CPU kernel is up to thirty times slower for rows shorter than a vector register, unless they are processed
+    together.
     """
     if logits.device.type == "cpu" and logits.shape[-1] < VECTOR:
         return logits.mT.contiguous().softmax(1).mT.contiguous()

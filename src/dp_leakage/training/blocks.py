@@ -1,4 +1,4 @@
-"""Dimensions of the unit vectors that get directional noise: all that accountants need to know about a model."""
+"""Dimensions of the unit vectors that get directional noise: the accountants' only information about a model."""
 
 from math import prod
 from typing import Any
@@ -9,7 +9,8 @@ from dp_leakage.privacy.mechanism import Block
 
 
 def block_dimensions(layers: Layers, block: Block) -> list[int]:
-    """Dimension of each unit vector of one step and unit (see ``directional``): of the whole, each layer, or each row.
+    """Return the dimension of each unit vector of one step and unit (see ``directional``): of the whole, each layer, or
+    each row.
 
     A layer's weight and bias go together, and so do a row's weights and its bias.
     """
@@ -27,7 +28,7 @@ def block_dimensions(layers: Layers, block: Block) -> list[int]:
 
 
 def blocks_of(layers: Layers, mechanism: dict[str, Any] | None) -> list[int] | None:
-    """These dimensions for a study's mechanism, over which the accountants of directional noise compose; None for any
-    other.
+    """Return these dimensions for a study's mechanism with directional noise, over which its accountants compose; else
+    None.
     """
     return block_dimensions(layers, mechanism["block"]) if mechanism and mechanism["noise"] == "vmf" else None

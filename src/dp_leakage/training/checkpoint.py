@@ -1,4 +1,4 @@
-"""The checkpoint from which a killed training job continues: one file, replaced as a whole or not at all.
+"""Checkpoint from which a killed training job continues: one file, replaced atomically.
 
 No other module of the trainer touches a file.
 """
@@ -35,11 +35,11 @@ class Checkpoint:
     _saved_at: float = field(default_factory=time.monotonic, repr=False)
 
     def due(self) -> bool:
-        """Whether ``interval`` has passed since the last save."""
+        """Return whether ``interval`` has passed since the last save."""
         return time.monotonic() - self._saved_at >= self.interval
 
     def save(self, tensors: dict[str, Tensor], facts: dict) -> None:
-        """Replaces the file atomically. The tensors may be on any device; ``facts`` is anything that JSON can hold."""
+        """Replace the file atomically. The tensors may be on any device; ``facts`` are JSON data."""
         tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
         path = Path(self.path)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -55,7 +55,7 @@ class Checkpoint:
         self._saved_at = time.monotonic()
 
     def load(self) -> tuple[dict[str, Tensor], dict] | None:
-        """What was saved, or None. Removes half-written files of killed processes.
+        """Return the saved data, or None. Removes half-written files of killed processes.
 
         Raises:
             UserError: the file is damaged, or belongs to another cell or another version of the code.
@@ -81,17 +81,18 @@ class Checkpoint:
 
 
 def checkpoint_beside(output: Path, identity: str, interval: float, part: str = "") -> Checkpoint:
-    """The checkpoint of a job, or of a part of it, in a file beside its ``output`` that is named by its identity.
+    """Return the checkpoint of a job, or of a part of it, in a file next to its ``output`` with its identity in the
+    name.
 
-    So a job begins anew after its settings or the code have changed, and with the earlier ones it goes on where it
-    was, until `forget_beside`.
+    A job starts again after a change of settings or code, and continues if the change is reverted, until
+    `forget_beside`.
     """
     names = [output.stem, *([part] if part else []), identity]
     return Checkpoint(output.with_name(f".{'.'.join(names)}.checkpoint"), identity, interval)
 
 
 def forget_beside(output: Path) -> None:
-    """Deletes all checkpoints beside an output that is complete, those of other settings too."""
+    """Delete all checkpoints next to a complete output, including those of other settings."""
     for left in output.parent.glob(f".{glob.escape(output.stem)}.*.checkpoint"):
         left.unlink(missing_ok=True)
 

@@ -10,7 +10,7 @@ from dp_leakage.models.layers import Layers, Parameters, parameter_shapes
 
 
 def size(layers: Layers) -> int:
-    """P: number of parameters of one model, rounded up as `aligned` says."""
+    """Return P: the number of parameters of one model, rounded up as `aligned` says."""
     return aligned(sum(math.prod(shape) for shape in parameter_shapes(layers).values()))
 
 

@@ -1,9 +1,9 @@
-"""The bounded sum of a step for persons whose model is given away: each person's term is formed before it is added.
+"""Bounded sum of a step for people in a released model: each person's term is formed before it is added.
 
 A study never forms a person's mean gradient: its length comes from inner products, and it enters the sum record by
-record. If the gradients of a person's records cancel, both round by more than the mean's own length says. Here the
-mean gradient of each person is one float64 vector of P numbers, which is bounded, divided, and rounded to the grid of
-the noise. Then removing a person moves the sum by at most C(1 + `released.SLACK`)/divisor, whatever the records are:
+record. If the gradients of a person's records cancel, both round by more than the mean's own length says. Here the mean
+gradient of each person is one float64 vector of P numbers, which is bounded, divided, and rounded to the grid of the
+noise. Then removing a person moves the sum by at most C(1 + `released.SLACK`)/divisor, whatever the records are:
 
 1. A term is a grid vector of at most that length. The length of a formed vector is off by at most P·2⁻⁵³, relative
    (Higham 2002, equation 3.5: γ_P for the squares, half of it for the root), which has nothing to do with how the
@@ -13,7 +13,7 @@ the noise. Then removing a person moves the sum by at most C(1 + `released.SLACK
 3. A term depends on the model and on the person's own records, and on nobody else's. In a pass, a person takes the
    place that a model has in an ensemble: a product of its own, in a part of memory of its own, padded to a length that
    only the person's number of records decides. What lets a model's bytes depend on its company (`lanes.lane_size`)
-   makes persons pass one at a time.
+   makes people pass one at a time.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ CACHE_BYTES = 1 << 24  # of the formed terms of a pass
 
 
 def check_size(program: Program, grid: float, persons: int) -> None:
-    """Refuses with a UserError so many persons that the sum of all their terms could round.
+    """Raise UserError if there are so many people that the sum of their terms could round.
 
     Args:
         program: of the training.
@@ -53,7 +53,8 @@ def check_size(program: Program, grid: float, persons: int) -> None:
 
 
 def fill_formed(program: Program, grid: float, largest: int, batches: list[Batch], step: int = 0) -> None:
-    """`gradients.fill_gradient` for one model in float64, and persons: the sum of their terms, on the grid.
+    """Fill the gradient as `gradients.fill_gradient` for one float64 model with people as units: the sum of their terms
+    on the grid.
 
     Args:
         program: what all steps share.
@@ -74,7 +75,7 @@ def fill_formed(program: Program, grid: float, largest: int, batches: list[Batch
 
 
 def terms(program: Program, grid: float, means: Tensor) -> Tensor:
-    """The bounded vectors as whole numbers of grid steps, float64 (G, P); ``means`` (G, P) is overwritten.
+    """Return the bounded vectors as whole numbers of grid steps, float64 (G, P); ``means`` (G, P) is overwritten.
 
     A vector whose length is no finite number counts as zero: an error would reveal the person.
     """
@@ -104,7 +105,7 @@ def _means(program: Program, rows: Tensor, weights: Tensor) -> Tensor:
 
 
 def _padded(batch: Persons, own: Tensor, length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The rows of these persons' records, (G, length), and their weights in the means; 0 for padding."""
+    """Return the rows of these people's records, (G, length), and their weights in the means; 0 for padding."""
     sizes = batch.sizes[own, None]
     within = torch.arange(length)
     starts = (batch.sizes.cumsum(0) - batch.sizes)[own, None]
@@ -121,7 +122,7 @@ def _lengths(largest: int) -> Iterator[int]:
 
 
 def _at_once(program: Program, length: int) -> int:
-    """How many persons of this length go through one pass; see 3 above."""
+    """Return the number of people of this length in one pass; see 3 above."""
     if any(layer.alone for layer in program.layers):
         return 1
     of_record = activation_floats(program.layers, program.x.shape[1:])

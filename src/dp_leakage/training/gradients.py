@@ -1,4 +1,4 @@
-"""The gradient of one step: plain, or bounded and noised, for all models into one flat buffer.
+"""Gradient of one step: plain, or bounded and noised, for all models in one flat buffer.
 
 sample → **per-unit gradients → bound → sum → noise → divide** → optimizer. The arithmetic goes in reverse order, which
 saves passes over the buffer: the noise, already divided, is drawn into it, and then scaled gradients are added.
@@ -29,7 +29,7 @@ MEANS = 1 << 28  # numbers of the mean gradients that one pass holds at once
 
 @dataclass(frozen=True)
 class Lane:
-    """Models that go through one pass together, and views of their parameters and gradients (name → (k, …))."""
+    """A model batch: models that share a pass, with views of their parameters and gradients (name → (k, …))."""
 
     models: range
     parameters: Parameters
@@ -37,7 +37,7 @@ class Lane:
     dropout: list[Generator]
 
     def alone(self, place: int) -> "Lane":
-        """The lane's model at this place, as a lane of its own."""
+        """Return one model of the model batch, by index, as a model batch of its own."""
         if len(self.models) == 1:
             return self
         own = slice(place, place + 1)
@@ -49,7 +49,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Program:
-    """Everything that all steps of a training share.
+    """State shared by all steps of a training.
 
     Attributes:
         layers: the architecture.
@@ -84,7 +84,7 @@ class Program:
 
 
 class Examples(NamedTuple):
-    """The examples of one lane in one step, if every example is a unit.
+    """Examples of one model batch in one step, if every example is a unit.
 
     Attributes:
         rows: int64 (k, B), the row numbers of x.
@@ -96,7 +96,7 @@ class Examples(NamedTuple):
     weights: Tensor | None
 
     def parts(self, width: int) -> list["Examples"]:
-        """The same in passes of at most ``width`` records of one model."""
+        """Split the examples into passes of at most ``width`` records of one model."""
         count = self.rows.shape[1]
         if 0 < count <= width:
             return [self]
@@ -117,7 +117,7 @@ class Apart(NamedTuple):
 
 
 def fill_gradient(program: Program, batches: list[Batch], step: int = 0, apart: Apart | None = None) -> None:
-    """Writes every model's gradient into its lane, for one batch per model.
+    """Write every model's gradient into the buffer, for one batch per model.
 
     ``step`` is counted over the whole training. Of examples that are units, and bounded as a whole, the same pass can
     also add up some ``apart``.
@@ -143,7 +143,7 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0, apart: 
 
 
 def _add_persons(program: Program, lane: Lane, batches: list[Persons]) -> None:
-    """The bounded mean gradients of the persons, or (sub)classes, of a batch for each model of the lane."""
+    """Add the bounded mean gradients of the people, or (sub)classes, of a batch for each model of a model batch."""
     assert program.tiles is not None
     most = min(program.tiles[1], program.width)  # a watched person comes with all records, drawn ones perhaps with few
     if torch.cat([batch.sizes for batch in batches]).numpy().max(initial=0) > most:
@@ -156,7 +156,7 @@ def _add_persons(program: Program, lane: Lane, batches: list[Persons]) -> None:
 
 
 def _add_side_by_side(program: Program, lane: Lane, batches: list[Persons]) -> None:
-    """The same for persons whose records fit into one pass."""
+    """As `_add_persons` for people whose records fit into one pass."""
     padded, _ = _padded(program, [batch.rows for batch in batches])
     rows = sent(padded, program.x.device)
     assert program.tiles is not None
@@ -168,13 +168,13 @@ def _add_side_by_side(program: Program, lane: Lane, batches: list[Persons]) -> N
 
 
 class Means(NamedTuple):
-    """The mean gradients of G persons whose records share a pass.
+    """Mean gradients of G people whose records share a pass.
 
     Attributes:
         passed: the pass, over records (K, B).
         layout: where the records are.
         norms: (G,), finite.
-        apart: int64 (g,), the persons whose gradients cancel. Their means are formed, so that what has the length is
+        apart: int64 (g,), the people whose gradients cancel. Their means are formed, so that what has the length is
             what enters the sum.
         formed: those, name → (g, …).
     """
@@ -186,7 +186,7 @@ class Means(NamedTuple):
     formed: Parameters
 
     def add_weighted_sum(self, scales: Tensor, lane: Lane) -> None:
-        """Adds each model's sum of scale·mean to the lane's gradient; scales (G,)."""
+        """Add each model's sum of scale·mean to its gradient; scales (G,)."""
         of_persons = (scales / self.layout.sizes).index_fill_(0, self.apart, 0.0)
         shape = len(lane.models), self.passed.parts[0].examples
         of_records = torch.zeros(math.prod(shape), dtype=scales.dtype, device=scales.device)
@@ -205,7 +205,7 @@ class Means(NamedTuple):
 def _finite_means(
     program: Program, lane: Lane, passed: BackwardPass, layout: Layout, shape: torch.Size, own: bool = True
 ) -> Means:
-    """`BackwardPass.finite` for persons whose records (K, B) share a pass.
+    """As `BackwardPass.finite` for people whose records (K, B) share a pass.
 
     ``own``: whether all padding repeats records of a model's own persons.
     """
@@ -227,14 +227,16 @@ def _finite_means(
 
 
 def _formed(passed: BackwardPass, lane: Lane, places: Tensor, weights: Tensor) -> tuple[Parameters, Tensor]:
-    """Weighted sums of the gradients at ``places`` (t, T) of a pass, name → (t, …), and (t,) their lengths; finite."""
+    """Return weighted sums of the gradients at ``places`` (t, T) of a pass, name → (t, …), and their finite lengths
+    (t,).
+    """
     sums = {name: view.new_zeros(len(places), *view.shape[1:]) for name, view in lane.gradient.items()}
     BackwardPass([part.taken(places) for part in passed.parts]).add_weighted_sum(weights, sums)
     return _finite(sums)
 
 
 def lay_out(program: Program, batches: Sequence[Batch]) -> list[Examples]:
-    """The examples of each lane in a step of one batch per model, still on the CPU."""
+    """Return the examples of each model batch in a step of one batch per model, still on the CPU."""
     mean = program.mechanism is None
     return [
         _side_by_side(program, [rows for model in lane.models for rows in batches[model]], mean)
@@ -243,7 +245,7 @@ def lay_out(program: Program, batches: Sequence[Batch]) -> list[Examples]:
 
 
 def on_device(steps: list[list[Examples]], device: torch.device) -> list[list[Examples]]:
-    """What `lay_out` found for several steps, on the device: one copy for all rows, and one for all weights."""
+    """Copy results of `lay_out` for several steps to the device: one copy for all rows, and one for all weights."""
     if device.type == "cpu":
         return steps
     rows = _sent_together([own.rows for step in steps for own in step], device)
@@ -252,7 +254,7 @@ def on_device(steps: list[list[Examples]], device: torch.device) -> list[list[Ex
 
 
 def _sent_together(tensors: list[Tensor], device: torch.device) -> Iterator[Tensor]:
-    """The same tensors on the device, as views of one."""
+    """Yield the tensors on the device, as views of one tensor."""
     if not tensors:
         return iter(())
     together = sent(torch.cat([tensor.flatten() for tensor in tensors]), device)
@@ -261,7 +263,7 @@ def _sent_together(tensors: list[Tensor], device: torch.device) -> Iterator[Tens
 
 
 def add_examples(program: Program, examples: list[Examples], apart: Apart | None = None) -> None:
-    """Adds the examples' gradients to each lane's gradient, with every example a unit; see `fill_gradient`.
+    """Add the examples' gradients to each model batch's gradient, with every example a unit; see `fill_gradient`.
 
     Except for noise that waits and plugins, this work depends only on the shapes in ``examples`` and on a GPU never
     waits for a result, so it can be captured (see `graphs`).
@@ -271,7 +273,7 @@ def add_examples(program: Program, examples: list[Examples], apart: Apart | None
 
 
 def adds_apart(program: Program) -> bool:
-    """Whether `fill_gradient` can add up some records apart, without them depending on the batch's other records.
+    """Return whether `fill_gradient` can add some records separately, independent of the batch's other records.
 
     Not on a GPU, which replays the step.
     """
@@ -283,12 +285,14 @@ def adds_apart(program: Program) -> bool:
 
 
 def bounds_examples(mechanism: Mechanism | None) -> bool:
-    """Whether every example is a unit. Otherwise whole batches or groups are (for VMF around the sum, the batch)."""
+    """Return whether every example is a unit. Otherwise units are whole batches or groups (for VMF around the sum, the
+    batch).
+    """
     return mechanism is None or (mechanism.unit == "example" and not sums_examples(mechanism))
 
 
 def sums_examples(mechanism: Mechanism | None) -> bool:
-    """Whether noise is drawn around the sum of a batch's examples."""
+    """Return whether noise is drawn around the sum of a batch's examples."""
     return mechanism is not None and mechanism.unit == "example" and mechanism.block == "sum"
 
 
@@ -319,7 +323,7 @@ def _add_examples(program: Program, lane: Lane, examples: Examples, apart: Apart
 
 
 def _add_views(program: Program, viewing: Viewing, lane: Lane, rows: Tensor, weights: Tensor | None) -> None:
-    """The mean gradients of each example's views, bounded as one, for a lane of one model."""
+    """Add the mean gradients of each example's augmented copies, bounded as one, for a single model."""
     count, flat = viewing.views.count, rows.flatten()
     x = varied(program.x.index_select(0, flat), viewing.views, viewing.generators[lane.models.start])
     y = program.y.index_select(0, flat).repeat_interleave(count)
@@ -352,7 +356,7 @@ def _add_by_layer(program: Program, passed: BackwardPass, weights: Tensor | None
 
 
 def _side_by_side(program: Program, batches: list[Tensor], mean: bool) -> Examples:
-    """A batch for each model of a lane, with the weights of its mean, or 1. Shorter ones are padded at weight 0."""
+    """Return a batch for each model, with the weights of its mean, or 1. Shorter batches are padded at weight 0."""
     rows, sizes = _padded(program, batches)
     width = rows.shape[1]
     if min(sizes) == width:
@@ -379,8 +383,9 @@ def _padded(program: Program, batches: list[Tensor]) -> tuple[Tensor, list[int]]
 
 
 def _places(sizes: Tensor, width: int) -> Tensor:
-    """int64 (k, width): where the parts of ``sizes`` (k, 1) lie, one after the other, and the last place of each again
-    where it is shorter.
+    """Return the indices of parts of ``sizes`` (k, 1), laid one after the other, int64 (k, width).
+
+    Shorter parts repeat their last index.
     """
     return sizes.cumsum(0) - sizes + torch.arange(width).minimum(sizes - 1)
 
@@ -397,7 +402,7 @@ def sent(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def _add_units(program: Program, lane: Lane, units: Sequence[Tensor]) -> None:
-    """The bounded mean gradient of one unit's records, for each model of the lane.
+    """Add the bounded mean gradient of one unit's records, for each model of the model batch.
 
     Units go side by side if kernels then round as for one alone: that takes equal lengths, a multiple of
     `CPU_MULTIPLE`, in a single pass.
@@ -416,7 +421,7 @@ def _add_units(program: Program, lane: Lane, units: Sequence[Tensor]) -> None:
 
 
 def joins_units(device: torch.device) -> bool:
-    """Whether units of many records share passes.
+    """Return whether units of many records share passes.
 
     A GPU takes as long for the records of one unit as for those of many. A CPU gains nothing from company (measured).
     """
@@ -424,7 +429,7 @@ def joins_units(device: torch.device) -> bool:
 
 
 def _add_large(program: Program, lane: Lane, units: Persons) -> None:
-    """The bounded mean gradients of units of many records, for a lane of one model.
+    """Add the bounded mean gradients of units of many records, for a single model.
 
     Each is added by itself, so a long sum of them is cut as products are (`products.CHAIN`).
     """
@@ -445,7 +450,7 @@ def _add_large(program: Program, lane: Lane, units: Persons) -> None:
 
 
 def _add_in_one_pass(program: Program, lane: Lane, units: Persons) -> None:
-    """The same for units whose records fit into one pass: each is then a row of records, padded at weight 0."""
+    """As `_add_units` for units whose records fit into one pass: each is then a row of records, padded at weight 0."""
     passed = _backpropagate(program, lane, sent(units.rows[None], program.x.device))
     sizes = units.sizes[:, None]
     width = int(sizes.max())
@@ -460,7 +465,7 @@ def _add_in_one_pass(program: Program, lane: Lane, units: Persons) -> None:
 
 
 def _add_whole_batches(program: Program, lane: Lane, batches: list[Tensor]) -> None:
-    """The noisy mean gradient of a batch for each model of the lane. Shorter batches are padded at weight 0."""
+    """Add the noisy mean gradient of a batch for each model. Shorter batches are padded at weight 0."""
     means = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
     for rows, weights in _side_by_side(program, batches, mean=True).parts(program.width):
         assert weights is not None  # of a mean
@@ -470,7 +475,7 @@ def _add_whole_batches(program: Program, lane: Lane, batches: list[Tensor]) -> N
 
 
 def _add_means(program: Program, lane: Lane, mean: Parameters) -> None:
-    """One unit's mean gradient for each model of the lane, bounded or made noisy."""
+    """Add one unit's mean gradient for each model, bounded or made noisy."""
     mean, lengths = _finite(mean)
     if program.noise.directs:
         program.noise.add_all_units(mean, lane.gradient, lane.models)
@@ -493,7 +498,7 @@ def _finite(means: Parameters) -> tuple[Parameters, Tensor]:
 
 
 def _for_each(values: Tensor, view: Tensor) -> Tensor:
-    """(k,) as (k, 1, …), to go with ``view`` (k, …)."""
+    """Reshape (k,) to (k, 1, …), to broadcast with ``view`` (k, …)."""
     return values.view(-1, *[1] * (view.ndim - 1))
 
 

@@ -1,4 +1,4 @@
-"""A step as a CUDA graph, so that its many kernels are launched as one.
+"""Training step as a CUDA graph, so that its many kernels are launched as one.
 
 A graph (`common.captures`) is captured once for each shape of a step's batches. It holds the passes, the penalty and
 the optimizer, and is replayed after the next step's rows are copied into the tensors of the capture. It holds only the
@@ -39,14 +39,14 @@ def gradient_step(program: Program) -> Callable[[list[Batch], int], None]:
 
 
 def pass_generators(program: Program) -> list[Generator]:
-    """All generators that the passes draw from."""
+    """Return all generators that the passes draw from."""
     drops = any(layer.draws for layer in program.layers)
     dropout = [generator for lane in program.lanes for generator in lane.dropout] if drops else []
     return dropout + (program.noise.generators if program.noise.directs else [])
 
 
 def capturable(mechanism: Mechanism | None) -> bool:
-    """Whether all steps of one shape do the same work and never wait for a result.
+    """Return whether all steps of one shape do the same work and never wait for a result.
 
     Directional noise around layers waits for results, groups of records have many shapes, and a plugin's bound may do
     anything.
@@ -103,7 +103,7 @@ class Replayed:
 
 
 def take_steps(fill: Callable[..., None], drawn: Sequence[Sequence[Batch]], first: int, finish: Work) -> Iterator[None]:
-    """Takes steps, and yields after each.
+    """Take steps, and yields after each.
 
     Args:
         fill: from `gradient_step`, or another function like `fill_gradient`. If it is replayed from graphs, the whole

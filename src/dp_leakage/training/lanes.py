@@ -1,8 +1,8 @@
-"""How K models share passes: which models go through forward and backward together, and how many records at a time.
+"""Model batches: which of K models go through forward and backward together, and how many records at a time.
 
-Measured on CPUs: small fully connected layers gain from batching over models (one call instead of K), as long as a
-lane's activations stay in the cache. Large ones are bound by their matrix products, and convolutions become slower, so
-these process one model after the other. A GPU takes all models that fit into its memory.
+Measured on CPUs: small fully connected layers gain from batching over models (one call instead of K), as long as the
+activations of a model batch stay in the cache. Large ones are limited by their matrix products, and convolutions become
+slower, so these process one model after the other. A GPU takes all models that fit into its memory.
 """
 
 import math
@@ -37,7 +37,8 @@ SHARE_OF_GPU = 0.1  # share of its memory, so that four trainings fit with their
 def make_lanes(
     layers: Layers, parameters: Tensor, gradient: Tensor, dropout: list[Generator], size: int, fixed: Parameters
 ) -> list[Lane]:
-    """The models of the flat buffers ``parameters`` and ``gradient`` (K, P), in lanes of ``size`` models.
+    """Split the models of the flat buffers ``parameters`` and ``gradient`` (K, P) into model batches of ``size``
+    models.
 
     ``fixed`` is what they have beside their parameters, name → (K, …).
     """
@@ -60,7 +61,7 @@ def lane_size(
     batch_size: float,
     shape: tuple[int, ...],
 ) -> int:
-    """The most models in one lane, if a pass has ``batch_size`` records of each.
+    """Return the largest number of models in one model batch, if a pass has ``batch_size`` records of each.
 
     On a CPU it does not depend on K, so a model's bytes do not either.
     """
@@ -77,7 +78,7 @@ def lane_size(
 
 
 class Passes(NamedTuple):
-    """How a training's batches are cut.
+    """Division of a training's batches into passes.
 
     Attributes:
         models: the most models in one lane.
@@ -98,14 +99,15 @@ def cut(
     shape: tuple[int, ...],
     deviation: float,
 ) -> Passes:
-    """The passes of batches of ``expected`` records on average, with this standard ``deviation``.
+    """Choose the passes for batches of ``expected`` records on average, with this standard ``deviation``.
 
-    If it is not 0, so that batches are ragged, and models share a lane on a CPU, every pass has the same
-    width. So a model's bytes do not depend on the lengths of the others' batches: a pass that only they need adds zeros
-    to it. Nearly every batch fits into one.
+    If the deviation is not 0, so that batch sizes vary, and models share a pass on a CPU, every pass has the same
+    width. So a model's bytes do not depend on the lengths of other models' batches: a pass needed only by another model
+    adds zeros to it. Nearly every batch fits into one pass.
 
-    A record that leaves a batch must not change how the gradients of the others round, since parameters may make much
-    of that (`privacy.clipping`). So the passes of private trainings have lengths with which kernels round alike.
+    A record that leaves a batch must not change the rounding of the other records' gradients, since crafted parameters
+    can amplify such a change (`privacy.clipping`). So the passes of private trainings have lengths for which kernels
+    round consistently.
     """
     most, ragged = pass_width(layers, shape, parameters.device), deviation > 0
     if mechanism is None and any(layer.foreign for layer in layers):
@@ -134,7 +136,7 @@ def pass_width(layers: Layers, shape: tuple[int, ...], device: torch.device) -> 
 
 
 def pass_bytes(device: torch.device) -> int:
-    """Bytes of memory for the activations of one pass. On a GPU, all models of a lane share them."""
+    """Return the bytes of memory for the activations of one pass. On a GPU, all models of a model batch share them."""
     if device.type == "cpu":
         return PASS_BYTES
     return int(SHARE_OF_GPU * torch.cuda.get_device_properties(device).total_memory)

@@ -1,4 +1,4 @@
-"""The environment that a job should start in; read by the workflow's rules and the benchmarks."""
+"""Environment variables for jobs, read by the workflow's rules and the benchmarks."""
 
 import os
 from pathlib import Path

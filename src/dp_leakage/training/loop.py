@@ -1,4 +1,4 @@
-"""The loop around the epochs: evaluation, checkpoints, divergence. The same for every engine."""
+"""Loop over the epochs: evaluation, checkpoints, divergence. It is the same for every engine."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ History = list[dict[str, Any]]
 
 
 class Training(Protocol):
-    """What an engine gives the loop: everything that changes while K models train."""
+    """Interface of an engine to the loop: the state that changes while K models train."""
 
     epoch: int
     history: History
@@ -29,7 +29,7 @@ class Training(Protocol):
         """The models as they are now."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """All state except ``epoch`` and ``history``, for a checkpoint."""
+        """Return all state except ``epoch`` and ``history``, for a checkpoint."""
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """The inverse of `tensors`."""
@@ -50,7 +50,7 @@ def run(
     checkpoint: Checkpoint | None,
     on_epoch: Callable[[int], None] | None,
 ) -> None:
-    """Trains to the last epoch, from the checkpoint if there is one. The arguments are those of `trainer.train`."""
+    """Train to the last epoch, from the checkpoint if there is one. Arguments as in `trainer.train`."""
     saved = checkpoint.load() if checkpoint is not None else None
     if checkpoint is not None and saved is not None:
         tensors, facts = saved
@@ -99,7 +99,7 @@ def _losses_of(place: int) -> str:
 
 
 def divergence(epoch: int, settings: TrainingSettings, mechanism: Mechanism | None) -> str:
-    """Return the complaint about a training that diverged in this epoch, counted from 1."""
+    """Return the error message for a training that diverged in this epoch, counted from 1."""
     cause = f"learning_rate {settings.learning_rate:g} is likely too high"
     if mechanism is not None and mechanism.noise == "gaussian" and mechanism.noise_multiplier:
         cause += f" for a noise multiplier of {mechanism.noise_multiplier:g}"

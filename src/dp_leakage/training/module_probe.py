@@ -1,9 +1,9 @@
-"""What noise relies on, tried on a user's module before a private training.
+"""Tests of a user's module before a private training, for properties that noise relies on.
 
-A record may move only its own per-example gradient. So in train mode, with equal random streams, a change of record j
-must leave all other records' outputs and gradients as they are, bit by bit. Nothing but the optimizer may write a
-parameter or a buffer, since no noise protects what a forward pass writes. The records tried are random, never the data,
-so that the answer reveals nothing. A module that behaves badly only on inputs of a kind not tried here passes.
+A record may affect only its own per-example gradient. So in train mode, with equal random streams, a change of record j
+must leave all other records' outputs and gradients unchanged, bit by bit. Only the optimizer may write a parameter or a
+buffer, since no noise protects a write by the forward pass. The test records are random, never the data, so that the
+result reveals nothing. The test misses a module that misbehaves only on other inputs.
 """
 
 from collections import deque
@@ -73,7 +73,7 @@ def check_foreign(layers: Layers, batch_size: int, dtype: torch.dtype) -> None:
 
 
 def check_module(layer: TorchModule, batch_size: int, dtype: torch.dtype = torch.float32) -> None:
-    """Refuses a module whose records do not stay apart, or whose forward pass writes what is released.
+    """Refuse a module that mixes records, or whose forward pass writes released values.
 
     Args:
         layer: the module.
@@ -118,7 +118,7 @@ def _drawing(
 
 
 def _takes(layer: TorchModule, model: Parameters, draw: Callable[[int], Tensor]) -> bool:
-    """Whether the module can do anything with records of this kind."""
+    """Return whether the module accepts records of this type."""
     try:
         _passed(layer, model, draw(2))
     except UserError:  # it can, but is to be refused
@@ -131,7 +131,7 @@ def _takes(layer: TorchModule, model: Parameters, draw: Callable[[int], Tensor])
 def _check_batch(
     layer: TorchModule, model: Parameters, x: Tensor, exchanged: Sequence[Callable[[Tensor], Tensor]], where: str
 ) -> None:
-    """The first and the last record, exchanged for others, leave everything else as it is."""
+    """Check that exchanging the first and the last record leaves everything else unchanged."""
     count = len(x)
     before = {name: value.clone() for name, value in model.items()}
     try:
@@ -176,7 +176,7 @@ def _check_batch(
 
 
 def _check_kept(layer: TorchModule, before: dict[str, Any], where: str) -> None:
-    """Refuses a module in which passes, of the same batch or of others, changed what it keeps in Python."""
+    """Refuse a module whose Python state changes with passes, of the same batch or of others."""
     if (changed := _changed(before, _state(layer.workplace))) is not None:
         raise UserError(
             f"{where}: each forward pass changes its attribute '{changed}', which can carry records on; it must keep "
@@ -185,8 +185,8 @@ def _check_kept(layer: TorchModule, before: dict[str, Any], where: str) -> None:
 
 
 def _state(module: nn.Module) -> dict[str, Any]:
-    """Attribute → how much it holds, for all that a module and its parts keep in Python: neither tensors that PyTorch
-    knows nor hooks.
+    """Return attribute → summary for all Python state of a module and its parts, except tensors known to PyTorch and
+    hooks.
     """
     return {
         f"{part}.{name}".lstrip("."): _summary(value)
@@ -198,7 +198,9 @@ def _state(module: nn.Module) -> dict[str, Any]:
 
 
 def _summary(value: object, depth: int = 3) -> Any:
-    """What is compared of a Python value: numbers, texts, and sizes and contents of collections, a few levels deep."""
+    """Return a comparable summary of a Python value: numbers, texts, sizes and contents of collections, a few levels
+    deep.
+    """
     match value:
         case Tensor():
             return tuple(value.shape), value._version, id(value)
@@ -218,13 +220,13 @@ def _summary(value: object, depth: int = 3) -> Any:
 
 
 def _changed(before: dict[str, Any], after: dict[str, Any]) -> str | None:
-    """The first attribute that is new or other; None if there is none."""
+    """Return the first attribute that is new or different, or None."""
     return next((name for name, value in after.items() if name not in before or before[name] != value), None)
 
 
 def _check_removal(layer: TorchModule, model: Parameters, x: Tensor, where: str) -> None:
-    """Without the first record, the others' gradients are the same up to rounding. Skipped if the module still draws
-    where it is kept from it.
+    """Check that removing the first record leaves the others' gradients unchanged up to rounding. Skipped if the module
+    still draws random numbers.
     """
     with _WithoutDraws():
         whole, drawn_anew = _passed(layer, model, x), _passed(layer, model, x, seed=1)
@@ -257,7 +259,7 @@ class _WithoutDraws(TorchFunctionMode):
 def _passed(
     layer: TorchModule, model: Parameters, x: Tensor, places: Tensor | None = None, seed: int = 0
 ) -> list[Tensor]:
-    """The outputs and the per-example gradients of one step, whose classes are those of the records' places."""
+    """Return the outputs and the per-example gradients of one step, with classes given by the records' indices."""
     y = (torch.arange(len(x)) if places is None else places) % layer.outputs
     logits, kept = forward((layer,), model, x[None], [Generator().manual_seed(seed)])
     delta = logits.softmax(2) - torch.nn.functional.one_hot(y[None], layer.outputs)

@@ -1,4 +1,4 @@
-"""Creates the noise of a training: an object from the mechanism's own file."""
+"""Creation of a training's noise from the mechanism's own file."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class ClassNoise(Noise):
 def start_noise(
     mechanism: Mechanism | None, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
 ) -> Noise:
-    """The noise of K models' trainings. The arguments are those of `Noise`. Without an amount, the noise is zero."""
+    """Create the noise of K models' trainings. Arguments as in `Noise`. Without an amount, the noise is zero."""
     kind = _kind(mechanism)
     own = mechanism is not None and mechanism.noise in FILES and kind not in (Noise, FunctionNoise)
     step = mechanism or Mechanism(noise="none")
@@ -146,24 +146,26 @@ def start_noise(
 
 
 def sees_sum(noise: Noise) -> bool:
-    """Whether the noise does something once a step's sum is complete (`Noise.finish`)."""
+    """Return whether the noise processes a step's complete sum (`Noise.finish`)."""
     kind = type(noise.own if isinstance(noise, ClassNoise) else noise)
     return kind.finish is not Noise.finish
 
 
 def directs(mechanism: Mechanism | None) -> bool:
-    """Whether the noise turns each unit's gradient into a noisy one (`Noise.directs`)."""
+    """Return whether the noise turns each unit's gradient into a noisy one (`Noise.directs`)."""
     return _kind(mechanism).directs
 
 
 def waits(mechanism: Mechanism | None) -> bool:
-    """Whether a step of the noise waits for results on a GPU (`Noise.waits`). All that directs does, of plugins."""
+    """Return whether a noise step synchronizes with the GPU (`Noise.waits`). Plugin noise with `directs`
+    always does.
+    """
     kind = _kind(mechanism)
     return kind.directs and (mechanism is None or mechanism.noise in FILES or kind.waits(mechanism))
 
 
 def goes_alone(mechanism: Mechanism | None) -> bool:
-    """Whether the noise directs the gradients of one model at a time. A plugin's always does."""
+    """Return whether the noise processes the gradients of one model at a time. A plugin's always does."""
     kind = _kind(mechanism)
     return kind.directs and not (kind.shares and mechanism is not None and mechanism.noise not in FILES)
 

@@ -1,4 +1,6 @@
-"""What engine ``opacus`` trains. It imports no PyTorch, so that a study is refused while it is planned."""
+"""Trainings supported by engine ``opacus``. Imports no PyTorch, so that unsupported studies are refused during
+planning.
+"""
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism

@@ -1,6 +1,6 @@
 """Engine ``opacus``: trains one model after the other by Opacus' `PrivacyEngine` and PyTorch's own loop.
 
-It is the reference that `trainer` is held against: no line of the step is ours. It is many times slower.
+It is the reference for tests of `trainer`: it shares no code of the step. It is many times slower.
 """
 
 import warnings
@@ -43,8 +43,8 @@ def train(
 ) -> tuple[Ensemble, History]:
     """Train K models by Opacus. Arguments, results and errors are those of `trainer.train`.
 
-    Batches are drawn from all rows of a model's subset, and rows that a coin keeps out leave the batch afterwards. So
-    the sampling rate, the number of steps and the divisor depend on the subset's length, never on the coins.
+    Batches are drawn from all rows of a model's subset, and excluded rows leave the batch afterwards. So the sampling
+    rate, the number of steps and the divisor depend on the subset's length, never on inclusion.
     """
     check_request(layers, x, y, subsets, seeds, settings, mechanism, held)
     check_opacus(settings, mechanism)

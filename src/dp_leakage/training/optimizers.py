@@ -14,7 +14,7 @@ Slots = dict[str, Tensor]
 
 
 def slots(settings: TrainingSettings, flat: Tensor) -> Slots:
-    """The optimizer's initial memory: zeros like ``flat`` (K, P), and Adam's step count."""
+    """Allocate the optimizer's state: zeros like ``flat`` (K, P), and Adam's step count."""
     if settings.optimizer == "adam":
         return {
             "mean": torch.zeros_like(flat),

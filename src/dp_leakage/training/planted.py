@@ -1,4 +1,4 @@
-"""Mistakes that implementations of private training have made, planted to see whether an audit finds them.
+"""Known mistakes of private-training implementations, planted to test whether an audit finds them.
 
 Each function turns the claimed mechanism into the one that the mistake makes of it.
 """
@@ -12,7 +12,7 @@ Bug = Callable[[Mechanism, float], Mechanism]
 
 
 def _of_mean(mechanism: Mechanism, batch_size: float) -> float | None:
-    """σ divided by the batch size; None if the mechanism has no Gaussian noise."""
+    """Return σ divided by the batch size, or None without Gaussian noise."""
     return None if mechanism.noise_multiplier is None else mechanism.noise_multiplier / batch_size
 
 
@@ -27,9 +27,7 @@ def noise_divided_twice(mechanism: Mechanism, batch_size: float) -> Mechanism:
 
 
 def batch_clipped(mechanism: Mechanism, batch_size: float) -> Mechanism:
-    """The batch's mean gradient is clipped instead of every example's. The noise is that of a mean of clipped
-    gradients.
-    """
+    """Clip the batch's mean gradient instead of every example's, with the noise of a mean of clipped gradients."""
     return replace(mechanism, unit="batch", noise_multiplier=_of_mean(mechanism, batch_size))
 
 

@@ -1,4 +1,4 @@
-"""The training of a model that is given away: every secret draw comes from the operating system, and no seed exists.
+"""Training of a model for release: every secret draw comes from the operating system, without a seed.
 
 A seeded generator is made for repeating a training, which lets anyone with the seed take the noise away again. And
 floating-point noise that is added to floating-point gradients leaves low bits from which the gradients can be told
@@ -44,13 +44,13 @@ SAMPLERS = ("poisson", "shuffle")
 
 
 def uniforms(count: int) -> np.ndarray:
-    """``count`` float64 uniforms in (0, 1], from the operating system: multiples of 2⁻⁵³."""
+    """Draw ``count`` float64 uniforms in (0, 1] from the operating system: multiples of 2⁻⁵³."""
     words = np.frombuffer(os.urandom(8 * count), np.uint64)
     return ((words >> np.uint64(11)).astype(np.float64) + 1) * 2.0**-53
 
 
 def normals(count: int) -> np.ndarray:
-    """``count`` float64 standard normals, each half the sum of `DRAWS` draws of Box and Muller (1958)."""
+    """Draw ``count`` float64 standard normals, each half the sum of `DRAWS` draws of Box and Muller (1958)."""
     half = -(-count * DRAWS // 2)
     length, angle = np.sqrt(-2 * np.log(uniforms(half))), 2 * np.pi * uniforms(half)
     drawn = np.concatenate([length * np.cos(angle), length * np.sin(angle)])[: count * DRAWS]
@@ -84,13 +84,13 @@ class GridNoise(Noise):
 
 
 def permutation(count: int) -> Tensor:
-    """The numbers below ``count`` in an order that the operating system draws, int64."""
+    """Draw a random order of the numbers below ``count`` from the operating system, int64."""
     order = np.argsort(np.frombuffer(os.urandom(16 * count), "u8,u8"), order=("f0", "f1"))
     return torch.from_numpy(order.astype(np.int64))
 
 
 def positions(sampler: str, count: int, batch_size: float) -> list[Tensor]:
-    """The batches of one epoch as positions below ``count``, int64, drawn by the operating system; see `samplers`.
+    """Draw the batches of one epoch as positions below ``count``, int64, from the operating system; see `samplers`.
 
     Args:
         sampler: one of `SAMPLERS`.
@@ -105,7 +105,7 @@ def positions(sampler: str, count: int, batch_size: float) -> list[Tensor]:
 
 
 def check_released(mechanism: Mechanism | None) -> Mechanism:
-    """The mechanism, if a training can be released under it. Raises UserError if not."""
+    """Return the mechanism if a training can be released under it. Raises UserError otherwise."""
     if mechanism is None or mechanism.noise != "gaussian" or not mechanism.noise_multiplier:
         raise UserError("a model can be released only under Gaussian noise; name a cell of defense `gaussian`")
     if mechanism.unit not in ("example", PERSON) or mechanism.bound not in ("clip", "normalize"):
@@ -117,7 +117,7 @@ def check_released(mechanism: Mechanism | None) -> Mechanism:
 
 
 class Release:
-    """One training to be released, epoch by epoch. Nothing about it is measured on the records.
+    """One training to be released, epoch by epoch. It measures nothing on the records.
 
     Args:
         layers: the architecture.
@@ -125,7 +125,7 @@ class Release:
         settings: how it trains; its batches count units.
         mechanism: what protects each step; see `check_released`.
         held: bool (n,): the records that are left in the batches, for an audit; None: all.
-        person: int64 (n,): whose each record is, for the unit ``person``.
+        person: int64 (n,): the owner of each record, for the unit ``person``.
 
     Raises:
         UserError: an impossible request.
@@ -162,11 +162,11 @@ class Release:
 
     @property
     def epoch(self) -> int:
-        """How many epochs are finished."""
+        """Return the number of finished epochs."""
         return self._training.epoch
 
     def run_epoch(self) -> bool:
-        """Trains for an epoch; returns whether all parameters are still finite."""
+        """Train for an epoch; returns whether all parameters are still finite."""
         with torch.inference_mode():
             self._training.run_epoch()
         self._training.epoch += 1
@@ -177,7 +177,7 @@ class Release:
         return {name: view[0].float().clone() for name, view in self._training.models().parameters.items()}
 
     def state(self) -> dict[str, Tensor]:
-        """What the next epochs need: parameters and the optimizer's averages, all of them already noised."""
+        """Return the state for the next epochs: parameters and the optimizer's averages, all already noised."""
         moved = {"parameters": self._training.parameters, **self._training.memory}
         return {name: tensor.clone() for name, tensor in moved.items()}
 
@@ -190,7 +190,7 @@ class Release:
 
 
 def _draw_records(training: EnsembleTraining, mechanism: Mechanism, held: Tensor | None) -> None:
-    """Batches of records from the operating system in place of seeded ones."""
+    """Draw batches of records from the operating system instead of seeded generators."""
     program = training.program
 
     def draw(epoch: int) -> list[list[Batch]]:
@@ -201,7 +201,7 @@ def _draw_records(training: EnsembleTraining, mechanism: Mechanism, held: Tensor
 
 
 def _draw_persons(training: EnsembleTraining, mechanism: Mechanism, persons: Roster, step: float) -> None:
-    """The same for persons, whose terms lie on the grid."""
+    """Draw batches of people from the operating system; their terms lie on the grid."""
     program, largest = training.program, int(persons.sizes.max())
 
     def draw(epoch: int) -> list[list[Batch]]:

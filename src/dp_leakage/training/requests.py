@@ -25,7 +25,7 @@ def check_request(
     mechanism: Mechanism | None,
     held: Tensor | None = None,
 ) -> None:
-    """Refuses with a UserError what cannot be trained, or not privately."""
+    """Refuse with a UserError what cannot be trained, or not privately."""
     check_data(x, y, subsets, seeds, held)
     (n_classes,) = output_shape(layers, tuple(x.shape[1:]))
     if int(y.max()) >= n_classes:
@@ -35,7 +35,7 @@ def check_request(
 
 
 def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held: Tensor | None = None) -> None:
-    """Refuses with a UserError data or subsets that no model can be trained on."""
+    """Refuse with a UserError data or subsets that no model can be trained on."""
     if subsets.ndim != 2 or not subsets.numel():
         raise UserError(f"subsets has shape {tuple(subsets.shape)}; it must be (models, records), neither of them 0")
     if len(seeds) != len(subsets):
@@ -53,7 +53,7 @@ def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held
 
 
 def check_private(mechanism: Mechanism, settings: TrainingSettings) -> None:
-    """Refuses with a UserError a mechanism that cannot be carried out with these settings."""
+    """Refuse with a UserError a mechanism that cannot be carried out with these settings."""
     check_step(mechanism)
     if mechanism.sampler in EVEN and settings.batch_size != int(settings.batch_size):
         raise UserError(f"batch_size {settings.batch_size} must be whole for sampler {mechanism.sampler!r}")

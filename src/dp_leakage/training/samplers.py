@@ -1,12 +1,11 @@
-"""The records of each batch. Each model draws its own batches from its own generator, an epoch at a time.
+"""Records of each batch. Each model draws its own batches from its own generator, an epoch at a time.
 
 A batch is a list of units, int64 tensors of row numbers. If every example is a unit, or the whole batch is one, the
-list holds one tensor. If the units are persons or (sub)classes, it holds one tensor for each of them (see `Persons`).
+list holds one tensor. If the units are people or (sub)classes, it holds one tensor for each of them (see `Persons`).
 
-If a coin decided for each unit of a pool whether a model trains on it, batches are drawn over the whole pool, and the
-units that are out are then removed from them. So rates, number of steps and the other units' batches are the same
-whether a unit is in or out. For every sampler, the two trainings differ only by that one unit's contributions, as
-`add_remove` (and `zero_out`) accounting assumes.
+With random inclusion, batches are drawn over the whole pool, and excluded units are then removed from them. So sampling
+probabilities, number of steps and the other units' batches do not depend on the inclusion of a unit. For every sampler,
+the two trainings differ only by that one unit's contributions, as `add_remove` (and `zero_out`) accounting assumes.
 """
 
 import math
@@ -25,7 +24,7 @@ from dp_leakage.privacy.mechanism import Sampler, holds_groups
 
 
 class Persons(Collection[Tensor]):
-    """The persons in a batch: for each one the rows of the records, which lie side by side.
+    """People in a batch, with the rows of each one's records side by side.
 
     Attributes:
         rows: int64 (r,), person by person.
@@ -37,7 +36,7 @@ class Persons(Collection[Tensor]):
 
     @classmethod
     def of(cls, units: Collection[Tensor]) -> "Persons":
-        """From the rows of each one's records. Who has none is left out."""
+        """Construct from the rows of each person's records. People without records are left out."""
         if isinstance(units, Persons):
             return units
         rows = torch.cat(list(units)) if units else torch.empty(0, dtype=torch.int64)
@@ -54,7 +53,7 @@ class Persons(Collection[Tensor]):
         return any(own is unit for own in self)
 
     def where(self, chosen: Tensor) -> "Persons":
-        """Those of them that are chosen, bool (G,)."""
+        """Return the chosen people, bool (G,)."""
         return Persons(self.rows[chosen.repeat_interleave(self.sizes)], self.sizes[chosen])
 
 
@@ -74,7 +73,7 @@ def draw_epoch(
     turns: int = 1,
     epoch: int = 0,
 ) -> list[Batch]:
-    """The ⌈m / batch_size⌉ batches of one epoch; those of persons are of `draw_persons`.
+    """Draw the ⌈m / batch_size⌉ batches of one epoch; for people see `draw_persons`.
 
     Args:
         sampler: see `Mechanism`.
@@ -115,7 +114,7 @@ def _whole(batch_size: float) -> int:
 def _drawn(
     sampler: Sampler | str, count: int, batch_size: float, generator: Generator, turns: int = 1, epoch: int = 0
 ) -> Sequence[Tensor]:
-    """The positions, below ``count``, of the units in each of an epoch's batches, int64."""
+    """Draw the positions, below ``count``, of the units in each of an epoch's batches, int64."""
     steps = math.ceil(count / batch_size)
     rate = min(1.0, batch_size / count)
     size = _whole(batch_size)
@@ -140,7 +139,7 @@ def _drawn(
 
 
 def parts_of(count: int, turns: int, generator: Generator) -> Tensor:
-    """The part, below ``turns``, that each position belongs to in all epochs, int64 (count,).
+    """Assign each position to one of ``turns`` cyclic Poisson subsets for all epochs, int64 (count,).
 
     Drawn independently, so that one more unit changes no other's part, and from a stream of its own, so that no batch
     depends on it.
@@ -150,7 +149,7 @@ def parts_of(count: int, turns: int, generator: Generator) -> Tensor:
 
 
 def _by_turns(parts: Tensor, turns: int, rate: float, steps: range, generator: Generator) -> list[Tensor]:
-    """For each step, Poisson batches of the part whose turn it is (Choquette-Choo et al. 2023, algorithm 2)."""
+    """Draw for each step a Poisson batch from the subset of this step (Choquette-Choo et al. 2023, algorithm 2)."""
     members = [(parts == own).nonzero()[:, 0] for own in range(turns)]
     found = []
     for step in steps:
@@ -181,9 +180,10 @@ def _as_it_began(generator: Generator) -> Generator:
 
 
 def poisson_batches(n: int, rate: float, steps: int, generator: Generator) -> list[Tensor]:
-    """``steps`` independent batches that hold each of n records with probability ``rate``, in increasing order.
+    """Draw ``steps`` independent batches that include each of n records with probability ``rate``, in increasing order.
 
-    All steps·n coins form one sequence, of which only the successes are drawn, through the geometric gaps between them.
+    All steps·n Bernoulli trials form one sequence, of which only the successes are drawn, by the geometric gaps between
+    them.
     """
     if rate >= 1:
         return [torch.arange(n)] * steps
@@ -202,15 +202,15 @@ def poisson_batches(n: int, rate: float, steps: int, generator: Generator) -> li
 
 
 class Roster(NamedTuple):
-    """The persons that a model's batches are drawn from, 0, 1, …, and the rows that it trains on.
+    """People from whom a model's batches are drawn, 0, 1, …, and the rows that it trains on.
 
     Attributes:
         rows: int64 (r,), person by person.
-        sizes, starts: int64, how many rows each person has (perhaps none), and the place of the first one.
-        most: at most so many rows of a person are in a batch; None if nobody has more.
-        held: bool (m,), which of all rows those are, if ``most`` makes a difference.
-        everybody: int64 (m,), whose each of all rows is, and
-        all_rows: int64 (m,), the rows themselves, so that drawing among them reveals nothing about ``held``.
+        sizes, starts: int64, each person's number of rows (0 is possible), and the index of the first one.
+        most: maximum rows of one person in a batch. None: no limit.
+        held: bool (m,), which of all rows are included, if ``most`` makes a difference.
+        everybody: int64 (m,), the owner of every row, included or not.
+        all_rows: int64 (m,), all rows, so that drawing among them reveals nothing about ``held``.
     """
 
     rows: Tensor
@@ -223,13 +223,13 @@ class Roster(NamedTuple):
 
 
 def roster(rows: Tensor, groups: Tensor, held: Tensor | None, most: int | None) -> Roster:
-    """What stays the same from epoch to epoch.
+    """Return the data that stay the same from epoch to epoch.
 
     Args:
         rows: int64 (m,), the row numbers of this model's records.
-        groups: int64 (m,), whose each of them is.
+        groups: int64 (m,), the owner of each.
         held: bool (m,), which of them the model trains on; None: all.
-        most: at most so many records of a person are in a batch, drawn anew each time; None: all.
+        most: at most so many records of a person are in a batch, drawn again each time; None: all.
     """
     found, own = groups.unique(return_inverse=True)
     held = torch.ones(len(rows), dtype=torch.bool) if held is None else held
@@ -243,9 +243,9 @@ def roster(rows: Tensor, groups: Tensor, held: Tensor | None, most: int | None) 
 def draw_persons(
     sampler: Sampler | str, rosters: Sequence[Roster], batch_size: float, generators: Sequence[Generator]
 ) -> list[list[Batch]]:
-    """The batches of one epoch of persons, for each model: in each the drawn persons, with the held records.
+    """Draw the batches of one epoch for each model: people, with their included records.
 
-    How far a model's generator advances does not depend on ``held``.
+    The state of a model's generator afterwards does not depend on ``held``.
     """
     drawn = [
         _drawn(sampler, len(own.sizes), batch_size, generator)
@@ -269,11 +269,12 @@ def draw_persons(
 
 
 def records_of(drawn: Roster, positions: Sequence[Tensor], permuted: Callable[[int], Tensor]) -> list[Batch]:
-    """The held records of each batch's persons. If only ``most`` may be in a batch, they are drawn anew for each.
+    """Return the included records of each batch's people. If ``most`` limits their number, they are drawn again for
+    each batch.
 
     Args:
         drawn: the persons.
-        positions: the persons in each batch, int64.
+        positions: the people in each batch, int64.
         permuted: draws a random order of so many numbers, int64.
     """
     if drawn.most is not None:
@@ -283,7 +284,9 @@ def records_of(drawn: Roster, positions: Sequence[Tensor], permuted: Callable[[i
 
 
 def _whole_persons(drawn: Roster, positions: Sequence[Tensor], before: Tensor) -> list[Batch]:
-    """All held records of each batch's persons, whose positions count from ``before``, int64, one for each batch."""
+    """Return all included records of each batch's people; positions count from ``before``, int64, one for
+    each batch.
+    """
     counts = torch.tensor([chosen.shape[0] for chosen in positions])
     step = torch.arange(len(counts)).repeat_interleave(counts)
     rows, sizes = _taken(drawn, torch.cat(list(positions)) + before[step])
@@ -295,14 +298,14 @@ def _whole_persons(drawn: Roster, positions: Sequence[Tensor], before: Tensor) -
 
 
 def _shuffled(drawn: Roster, permuted: Callable[[int], Tensor]) -> Roster:
-    """The same with everybody's rows in random order, of which only the first ``most`` held ones are left."""
+    """Return the roster with each person's rows in random order, cut to the first ``most`` included ones."""
     mixed = permuted(len(drawn.all_rows))
     order = mixed[drawn.everybody[mixed].argsort(stable=True)]
     return drawn._replace(rows=drawn.all_rows[order[drawn.held[order]]], sizes=drawn.sizes.clamp(max=drawn.most))
 
 
 def _taken(drawn: Roster, chosen: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows of the chosen persons, person by person, and how many each has."""
+    """Return the rows of the chosen people, person by person, and the number of rows of each."""
     sizes = drawn.sizes[chosen]
     first = drawn.starts[chosen] - (sizes.cumsum(0) - sizes)
     places = torch.arange(int(sizes.sum())) + first.repeat_interleave(sizes)
@@ -310,7 +313,7 @@ def _taken(drawn: Roster, chosen: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _whole_groups(rows: Tensor, groups: Tensor, chosen: Tensor, held: Tensor | None) -> Batch:
-    """The chosen groups, each with all of its held records."""
+    """Return the chosen groups, each with all of its included records."""
     inside = torch.isin(groups, chosen)
     positions = (inside if held is None else inside & held).nonzero()[:, 0]
     return [rows[own] for own in split_by_group(positions, groups)]

@@ -1,4 +1,4 @@
-"""How a model is trained, apart from its protection (the `Mechanism`)."""
+"""Training settings of a model other than its protection (the `Mechanism`)."""
 
 import math
 from collections.abc import Mapping
@@ -88,7 +88,7 @@ class TrainingSettings:
 
     @property
     def averages(self) -> bool:
-        """Whether an average of the parameters is kept."""
+        """Return whether an average of the parameters is recorded."""
         return self.average_decay is not None or self.average_epochs is not None
 
     def rate(self, epoch: int) -> float:

@@ -1,4 +1,4 @@
-"""Persons in a pass: their records side by side, and tiles in which the gradients of each person's records meet.
+"""Layout of people's records in a pass: side by side, and in tiles that hold all records of a person.
 
 All records of a batch go through one pass, as single records do. Only the length of a person's mean gradient takes
 more: the inner products of the gradients of that person's records. For these, records are laid into tiles, those of a
@@ -31,11 +31,11 @@ ROOM = np.array([0, *map(_room, range(1, MOST + 1))])
 
 
 class Layout(NamedTuple):
-    """Where the r records of a pass lie.
+    """Positions of the r records of a pass.
 
     Attributes:
         sizes: int64 (G,), how many records each person has.
-        persons: int64 (r,), whose each is.
+        persons: int64 (r,), the owner of each.
         places: int64 (r,), its place in the pass of K models, 0 to K·B − 1.
         slots: int64 (r,), its place in the tiles.
         tiles: two int64 (t, T) for each size of tiles: the place in the pass of each slot's record, and whose it is. In
@@ -49,19 +49,19 @@ class Layout(NamedTuple):
     tiles: list[tuple[Tensor, Tensor]]
 
     def to(self, device: torch.device) -> "Layout":
-        """The same there."""
+        """Return the layout on another device."""
         sizes, persons, places, slots = (own.to(device) for own in self[:4])
         return Layout(sizes, persons, places, slots, [(own.to(device), of.to(device)) for own, of in self.tiles])
 
 
 def tile_sizes(largest: int) -> tuple[int, int]:
-    """The records of small and of large tiles if a person has at most ``largest`` records."""
+    """Return the number of records in small and in large tiles if a person has at most ``largest`` records."""
     room = max(CPU_MULTIPLE, _room(min(largest, MOST)))
     return min(room, SMALL), room
 
 
 def even_layout(count: int, size: int) -> Layout:
-    """That of ``count`` persons with ``size`` records each, in a pass that has no others, person by person."""
+    """Return the layout of ``count`` people with ``size`` records each, in a pass without others, person by person."""
     places = torch.arange(count * size)
     persons = places // size
     tiles = [(places.view(count, size), persons.view(count, size))]
@@ -69,9 +69,9 @@ def even_layout(count: int, size: int) -> Layout:
 
 
 def passes_of(batches: Sequence[Persons], width: int) -> Iterator[list[Persons]]:
-    """The persons of a batch for each model, in passes of at most ``width`` records of a model.
+    """Yield a batch's people for each model, in passes of at most ``width`` records of a model.
 
-    In which pass a person is depends on the own model's batch alone.
+    The pass of a person depends only on the batch of its own model.
     """
     if all(batch.rows.shape[0] <= width for batch in batches):
         yield list(batches)
@@ -89,10 +89,10 @@ def _pass_of(batch: Persons, width: int) -> Tensor:
 
 
 def lay_out_persons(batches: Sequence[Persons], width: int, tiles: tuple[int, int]) -> Layout:
-    """One pass that has ``width`` places for each model's persons, who have at most `MOST` records.
+    """Lay out one pass with ``width`` positions for each model's people, who have at most `MOST` records.
 
     ``tiles`` are the records of small and of large ones, see `tile_sizes`. The arithmetic is NumPy's, which on so few
-    numbers takes half of PyTorch's time (measured with 240 persons).
+    numbers takes half of PyTorch's time (measured with 240 people).
     """
     together = len(batches)
     model = np.arange(together)

@@ -1,4 +1,4 @@
-"""Training: K models of one architecture at once, private or not, through one code path."""
+"""Training of K models of one architecture at once, private or not, through one code path."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -54,15 +54,15 @@ def train(
     initial: Parameters | None = None,
     watch: Watch | None = None,
 ) -> tuple[Ensemble, History]:
-    """Trains K models.
+    """Train K models.
 
     Args:
         layers: the architecture, from `architectures.build`.
         x: float32 (n, …) records (float64 works too, and trains in float64).
         y: int64 (n,) classes from 0.
-        subsets: int64 (K, m): the rows of x that each model trains on, or that coins decide about.
+        subsets: int64 (K, m): the rows of x that each model trains on, or that random inclusion decides about.
         seeds: K integers ≥ 0; a model's initial parameters, batches, noise and dropout depend only on its own seed.
-        settings: optimizer, epochs, batch size (in units: records, or persons).
+        settings: optimizer, epochs, batch size (in units: records, or people).
         mechanism: what protects each step; None for plain training.
         held: bool (K, m), by fair coins: which rows of its subset each model trains on; None: all. Rates, steps and
             divisors depend on m, never on how many rows are held.
@@ -141,19 +141,19 @@ class EnsembleTraining:
                 raise UserError(f"training changed '{name}', which no noise protects; remove what writes it")
 
     def finish_step(self) -> None:
-        """From the gradient of a step to the new parameters."""
+        """Update the parameters from the gradient of a step."""
         self.program.noise.finish()
         if self.penalty is not None:
             self.program.gradient.addcmul_(self.parameters, self.penalty)
         self.optimizer.step()
 
     def models(self) -> Ensemble:
-        """The models as they are now, or their averages, as views of the buffer."""
+        """Return the current models, or their averages, as views of the buffer."""
         kept = flat.views(self.program.layers, self.memory.get(AVERAGE, self.parameters))
         return Ensemble(self.program.layers, kept | self.program.fixed, self.trained_on)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All state but ``epoch`` and ``history``."""
+        """Return all state except ``epoch`` and ``history``."""
         states = {
             f"generator.{role}": torch.stack([generator.get_state() for generator in own])
             for role, own in self.generators.items()
@@ -162,7 +162,7 @@ class EnsembleTraining:
         return {**self._moved(), **states, **noise}
 
     def _moved(self) -> dict[str, Tensor]:
-        """All tensors that a step changes in place."""
+        """Return all tensors that a step changes in place."""
         watched = {} if self.watch is None else self.watch.tensors()
         fixed = {f"fixed.{name}": own for name, own in self.program.fixed.items()}
         return {"parameters": self.parameters, **fixed, **self.memory, **watched}
@@ -179,7 +179,7 @@ class EnsembleTraining:
 
 
 def steps(training: EnsembleTraining) -> Iterator[None]:
-    """Takes every step of an epoch for all models, and yields after each step."""
+    """Take every step of an epoch for all models, and yields after each step."""
     training.optimizer.set_rate(training.rate(training.epoch))
     drawn = list(zip(*training.draw(training.epoch), strict=True))
     first = training.epoch * len(drawn)
@@ -219,7 +219,7 @@ def start(
     watch: Watch | None = None,
     group_count: int | None = None,
 ) -> EnsembleTraining:
-    """A training at epoch 0; the arguments are those of `train`."""
+    """Create a training at epoch 0; the arguments are those of `train`."""
     check_gradients(layers, x)
     records = _units(mechanism, subsets, groups)
     if mechanism is not None:
@@ -313,7 +313,7 @@ def _viewing(
 
 
 def _parts(mechanism: Mechanism | None, subsets: Tensor, count: int, generators: Sequence[Generator]) -> Tensor | None:
-    """The part of the data that each model draws each of its rows in, int64 (K, count), else 0; None without parts."""
+    """Return each model's cyclic Poisson subset of each row, int64 (K, count), else 0; None without subsets."""
     if mechanism is None or mechanism.turns == 1:
         return None
     parts = torch.zeros(len(subsets), count, dtype=torch.int64)
@@ -325,7 +325,7 @@ def _parts(mechanism: Mechanism | None, subsets: Tensor, count: int, generators:
 def _fill_start(
     layers: Layers, parameters: Tensor, seeds: Sequence[int], scheme: str, initial: Parameters | None
 ) -> Parameters:
-    """Fills the flat buffer (K, P); returns what the models have beside their parameters, name → (K, …)."""
+    """Fill the flat buffer (K, P) and return the models' fixed tensors, name → (K, …)."""
     views = flat.views(layers, parameters)
     if initial is None:
         starts = [initial_parameters(layers, stream(seed, "init"), scheme) for seed in seeds]
@@ -348,7 +348,7 @@ def _drawing(
     batch_size: float,
     generators: Sequence[Generator],
 ) -> Callable[[int], list[list[Batch]]]:
-    """Draws the batches of every model for an epoch, counted from 0."""
+    """Draw the batches of every model for an epoch, counted from 0."""
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
     if mechanism is not None and unit == PERSON:
         persons = rosters(mechanism, subsets, groups, held)
@@ -363,7 +363,7 @@ def _drawing(
 
 
 def rosters(mechanism: Mechanism, subsets: Tensor, groups: Tensor, held: Tensor | None) -> list[Roster]:
-    """The persons of each model; the arguments are those of `train`.
+    """Return the people of each model; the arguments are those of `train`.
 
     If each person contributes only the ``first`` records of those in a subset, the others are never drawn.
     """
@@ -378,7 +378,7 @@ def rosters(mechanism: Mechanism, subsets: Tensor, groups: Tensor, held: Tensor 
 
 
 def _first(groups: Tensor, most: int) -> Tensor:
-    """The places of the first ``most`` records of each person, int64, in increasing order."""
+    """Return the indices of the first ``most`` records of each person, int64, ascending."""
     order = groups.argsort(stable=True)
     sizes = groups[order].unique_consecutive(return_counts=True)[1]
     place = torch.arange(len(groups)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
@@ -386,19 +386,21 @@ def _first(groups: Tensor, most: int) -> Tensor:
 
 
 def _most(mechanism: Mechanism | None) -> int | None:
-    """The most records of a person in a batch, if there is such a number."""
+    """Return the maximum number of a person's records in a batch, or None."""
     most = None if mechanism is None or mechanism.unit != PERSON else mechanism.settings.get("most", "all")
     return None if most in (None, "all") else int(most)
 
 
 def _sizes(mechanism: Mechanism | None, groups: Tensor) -> Tensor:
-    """How many records of each person are in a batch, int64, over all persons, so that every model has the same."""
+    """Return each person's number of records in a batch, int64, over all people, so that it is equal for
+    every model.
+    """
     sizes, most = groups.unique(return_counts=True)[1].cpu(), _most(mechanism)
     return sizes if most is None else sizes.clamp(max=most)
 
 
 def _spread(sizes: Tensor, persons: float, ragged: bool) -> tuple[float, float]:
-    """Mean and standard deviation of the records in a batch of so many persons; if ``ragged``, on average.
+    """Return mean and standard deviation of the records in a batch of this many people; if ``ragged``, on average.
 
     The deviation is at least 1, since no two batches need be equally long.
     """
@@ -407,7 +409,9 @@ def _spread(sizes: Tensor, persons: float, ragged: bool) -> tuple[float, float]:
 
 
 def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) -> int:
-    """How many units each model draws its batches from: records, or persons. UserError if models differ in that."""
+    """Return the number of units from which each model draws batches: records, or people. Raises UserError if models
+    differ.
+    """
     if mechanism is None or mechanism.unit != PERSON:
         return subsets.shape[1]
     if groups is None:
@@ -419,13 +423,13 @@ def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) 
 
 
 def _count_of(mechanism: Mechanism | None, groups: Tensor) -> int:
-    """The number of groups, if those are the units; else one, and nothing waits for the groups' device."""
+    """Return the number of groups, if those are the units; else 1, without waiting for the groups' device."""
     grouped = mechanism is not None and holds_groups(mechanism.unit)
     return int(groups.max()) + 1 if grouped else 1
 
 
 def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, groups: int, share: float) -> float:
-    """The divisor of a bounded sum: the mean number of units in a batch, over coins and draws."""
+    """Return the divisor of a bounded sum: the mean number of units in a batch, over inclusion and draws."""
     if bounds_examples(mechanism) or (mechanism is not None and mechanism.unit == PERSON):
         return float(batch_size) * share  # plain training divides by the actual batch size
     assert mechanism is not None  # since plain training bounds nothing

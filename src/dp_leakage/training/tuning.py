@@ -1,8 +1,7 @@
-"""Finds the learning rate that suits a cell, with the cell's own steps on records that none of its models trains on.
+"""Learning rate of a cell, tuned with the cell's own steps on records that none of its models trains on.
 
 A rate that suits undefended training seldom suits a noisy one, so each cell has its own. A trial has the same number of
-steps, the same batch size and the same noise as the cell's training. Only the records are different, and fewer, so each
-is used more often.
+steps, batch size and noise as the cell's training. Only the records differ, and are fewer, so each is used more often.
 """
 
 from math import ceil
@@ -15,7 +14,8 @@ FOLDS = 2  # folds of the records set apart: models train on all folds but one a
 
 
 def folds(rows: np.ndarray, count: int = FOLDS) -> tuple[np.ndarray, np.ndarray]:
-    """The rows on which each of ``count`` models trains, int64 (count, m), and is judged, int64 (count, n // count).
+    """Return the rows on which each of ``count`` models trains, int64 (count, m), and is evaluated, int64 (count, n //
+    count).
 
     >>> train, judge = folds(np.array([7, 8, 9, 4, 5]))
     >>> train.tolist(), judge.tolist()
@@ -26,7 +26,8 @@ def folds(rows: np.ndarray, count: int = FOLDS) -> tuple[np.ndarray, np.ndarray]
 
 
 def same_steps(training: Json, records: int, members: int, available: int, *, by_groups: bool = False) -> Json:
-    """A cell's training settings for other records: as many steps, with equally large batches, judged at the end.
+    """Return a cell's training settings for other records: as many steps, with equally large batches, evaluated at the
+    end.
 
     Args:
         training: the cell's own.
@@ -46,7 +47,7 @@ def same_steps(training: Json, records: int, members: int, available: int, *, by
 
 
 def with_rate(training: Json, rate: float) -> Json:
-    """Training settings with another learning rate. A falling rate keeps the shape of its fall."""
+    """Return training settings with another learning rate. A schedule keeps its shape."""
     changed = training | {"learning_rate": rate}
     if training.get("final_learning_rate") is not None:
         changed["final_learning_rate"] = training["final_learning_rate"] * rate / training["learning_rate"]

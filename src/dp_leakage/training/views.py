@@ -1,7 +1,7 @@
-"""Several varied views of each image in every step: augmentation multiplicity (Hoffer et al. 2020; De et al. 2022).
+"""Augmentation multiplicity: several augmented copies of each image in every step (Hoffer et al. 2020; De et al. 2022).
 
-An example's gradient is the mean over its views, and is bounded as one. So an example counts as one unit however many
-views it has, and they cost no privacy. How the views of other examples are varied does not depend on this example.
+An example's gradient is the mean over its copies, and is bounded as one. So an example counts as one unit whatever
+their number, and they cost no privacy. The augmentation of other examples does not depend on this example.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from dp_leakage.training.noise import directs
 
 @dataclass(frozen=True)
 class Views:
-    """How examples are varied.
+    """Augmentation of examples.
 
     Attributes:
         count: views of each example, ≥ 1.
@@ -33,14 +33,14 @@ class Views:
 
 
 class Viewing(NamedTuple):
-    """The views of K models' trainings: what they are, and each model's stream."""
+    """Augmentation for K models' trainings, with each model's random stream."""
 
     views: Views
     generators: list[Generator]
 
 
 def read_views(given: Mapping[str, Any]) -> Views:
-    """The views that a study's ``views`` names. Raises UserError for unknown or impossible values."""
+    """Read a study's ``views``. Raises UserError for unknown or impossible values."""
     if set(given) - {field.name for field in fields(Views)} or "count" not in given:
         raise UserError(f"views is {dict(given)}; valid is such as {{count: 8, shift: 4, mirror: true}}")
     views = Views(**given)
@@ -52,7 +52,7 @@ def read_views(given: Mapping[str, Any]) -> Views:
 
 
 def check_views(views: Views, shape: tuple[int, ...], mechanism: Mechanism | None) -> None:
-    """Refuses views of records that are no images, are too small, or are not bounded one by one.
+    """Refuse augmentation of records that are not images, are too small, or are not bounded one by one.
 
     Args:
         views: what is asked for.
@@ -71,7 +71,9 @@ def check_views(views: Views, shape: tuple[int, ...], mechanism: Mechanism | Non
 
 
 def varied(x: Tensor, views: Views, generator: Generator) -> Tensor:
-    """Views of images, those of one image side by side: x (n, channels, height, width) → (n·count, …)."""
+    """Return augmented copies of images, those of one image side by side: x (n, channels, height, width) → (n·count,
+    …).
+    """
     height, width = x.shape[2:]
     size, shift = len(x) * views.count, views.shift
     drawn = torch.rand(size, 3, generator=generator, device=x.device)  # in one draw, image by image

@@ -1,7 +1,7 @@
-"""Canaries in a training, and what an observer of every step's result learns about them.
+"""Canaries in a training, and the information that a white-box observer of every step's result gains about them.
 
 Rows from `Watch.first` on are not records. The sampler draws them like any other row. Then they are removed from the
-batch, and what they stand for, a gradient along one parameter or nothing, goes through the step's own bound. So a
+batch, and the gradient that they represent, along one parameter or zero, goes through the step's own bound. So a
 canary can be present or absent while every model trains on equally many rows, and it can be a gradient that no record
 has.
 """
@@ -30,7 +30,7 @@ LONG = 1e3  # length of a gradient canary before it is bounded, in units of C, s
 
 @dataclass
 class Watch:
-    """The m canaries of a training and, after it, their scores.
+    """White-box observer that scores m canaries step by step.
 
     Attributes:
         first: rows of x from here on are not records.
@@ -77,7 +77,7 @@ class Watch:
     turn: Tensor = field(default_factory=lambda: torch.empty(0))
 
     def begin(self, program: Program, parameters: Tensor, parts: Tensor | None = None) -> None:
-        """Prepares for the first step of K models, whose parameters are in a flat buffer (K, P).
+        """Prepare for the first step of K models with parameters in a flat buffer (K, P).
 
         ``parts`` int64 (K, n): the part of the data that each model draws each row in, where parts take turns.
         """
@@ -107,13 +107,13 @@ class Watch:
                 self.part[:, of] = self.part[:, of].maximum(parts[:, row])
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps."""
+        """Return the state for a checkpoint."""
         allocated = {"canary_epoch": self.epoch, "canary_taken": self.taken} if self.allocated else {}
         turn = {"canary_turn": self.turn, "canary_taken": self.taken} if len(self.turn) else {}
         return {"canary_scores": self.scores, "canary_past": self.past, **allocated, **turn}
 
     def step(self, program: Program, fill: Callable[[list[Batch], int], None], batches: list[Batch], step: int) -> None:
-        """Computes every model's gradient on one batch per model, including canaries, and adds to the scores.
+        """Compute every model's gradient on one batch per model, including canaries, and add to the scores.
 
         ``fill`` does the same as `fill_gradient` of the program; ``step`` is counted over the whole training.
         """
@@ -131,7 +131,7 @@ class Watch:
             self._observe(program, there, self._known(program, batches) if known is None else known)
 
     def _drawn(self, batches: list[Batch]) -> tuple[Tensor, Tensor]:
-        """(K, m): 1 if a canary's place is in the batch; and the sign of what stands there."""
+        """Return (K, m): 1 if a canary's row is in the batch; and the sign of its gradient."""
         there, signs = torch.zeros(2, *self.scores.shape)
         parts = [(model, rows) for model, batch in enumerate(batches) for rows in batch]
         rows = torch.cat([self.held[:0], *(part for _, part in parts)])
@@ -166,7 +166,7 @@ class Watch:
         add_rows(program.gradient.mT, at.to(drawn.device), bounded.mT)
 
     def _observe(self, program: Program, there: Tensor, known: Tensor) -> None:
-        """What the step's update reveals about each canary; ``known`` is what other units add to it."""
+        """Update each canary's evidence from the step's update; ``known`` is the other units' contribution."""
         clip = 1.0 if program.mechanism is None else program.noise.clip_norm_of(range(len(self.scores)))
         seen = (program.gradient - known) * (program.divisor / clip)
         up = self._possible(there)
@@ -183,7 +183,7 @@ class Watch:
         self._add(up * self._evidence(*held), up * self._evidence(*other), up, program.noise.steps)
 
     def _possible(self, there: Tensor) -> Tensor:
-        """1 where, for all that the observer knows, a canary may be in this step's batch; float64, (K, m) or ()."""
+        """Return 1 where, to the observer's knowledge, a canary may be in this step's batch; float64, (K, m) or ()."""
         if self.rate == 1:
             return there.double()
         if len(self.turn):
@@ -192,7 +192,9 @@ class Watch:
         return torch.ones((), dtype=torch.float64)
 
     def _add(self, held: Tensor, other: Tensor, up: Tensor, steps: int) -> None:
-        """Adds a step's evidence for "held" and for "other"; of an epoch with one secret place when it is complete."""
+        """Add a step's evidence for "held" and for "other"; with one secret step per epoch, when the epoch is
+        complete.
+        """
         if len(self.turn):  # one coin for all steps from one in which it is ``up`` to the next
             before = self.turn * (1 - up)
             self.turn.copy_(before + torch.stack([held, other]))
@@ -249,7 +251,9 @@ class Watch:
         return along, squares
 
     def _projected_units(self, program: Program, seen: Tensor, units: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """The same for units of several rows each, of which those that are no records count for nothing."""
+        """As the projection for single rows, for units of several rows each; rows that are not records contribute
+        nothing.
+        """
         assert program.mechanism is not None  # plain training has no units
         along, squares = torch.zeros(2, len(seen), len(units), dtype=torch.float64)
         for place, unit in enumerate(units):
@@ -270,11 +274,13 @@ class Watch:
         return exponent * there
 
     def _sampled(self, exponent: Tensor) -> Tensor:
-        """The log-likelihood ratio if a coin decides whether a canary is in the batch, given the one if it is."""
+        """Return the log-likelihood ratio under Poisson sampling, given the ratio for a canary in the batch."""
         return torch.logaddexp(exponent + math.log(self.rate), exponent.new_full((), math.log1p(-self.rate)))
 
     def _known(self, program: Program, batches: list[Batch]) -> Tensor:
-        """What units without a canary add to each step's gradient, if it is known without the noise."""
+        """Return the contribution of units without a canary to each step's gradient, if it is known without the
+        noise.
+        """
         if program.noise.directs or program.mechanism is None:
             return torch.zeros(())
         if bounds_examples(program.mechanism):

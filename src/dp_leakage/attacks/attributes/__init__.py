@@ -1,1 +1,3 @@
-"""Attribute inference beside imputation: which value has a record's attribute, and what does the model add?"""
+"""Attribute inference compared with imputation: the value of a record's attribute, and what the model adds to the
+guess.
+"""

@@ -1,6 +1,6 @@
-"""CSMIA (Mehnaz et al. 2022): the value with which the model predicts the true class most surely.
+"""CSMIA (Mehnaz et al. 2022): the value with which the model predicts the true class most confidently.
 
-If it predicts the true class with none, the guess is the value with which it is least sure of its mistake.
+If the model predicts the true class with no value, the guess is the value with which it is least confident.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ ATTACK = {
 
 
 def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, seed: int) -> pd.DataFrame:
-    """As `guessing.guessed`. Predicted class and confidence are all that it reads."""
+    """As `guessing.guessed`, from the predicted class and its confidence only."""
 
     def judge(asked: Asked) -> np.ndarray:
         answers = asked.answers(asked.record)

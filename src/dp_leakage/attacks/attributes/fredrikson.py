@@ -1,6 +1,6 @@
-"""Fredrikson et al. (2014): which value makes the prediction likeliest, weighed by its frequency.
+"""Fredrikson et al. (2014): the value that makes the prediction likeliest, weighted by the value's frequency.
 
-It knows how often the model takes each class for each other (the confusion matrix), and predicted classes alone.
+The attacker knows the model's confusion matrix and sees predicted classes only.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ ATTACK = {
 
 
 def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, seed: int) -> pd.DataFrame:
-    """As `guessing.guessed`. The confusion matrix is of the attacker's own records."""
+    """As `guessing.guessed`, with the confusion matrix of the attacker's own records."""
 
     def judge(asked: Asked) -> np.ndarray:
         said = probabilities(target, data.x[asked.own], data.n_classes).argmax(axis=2)

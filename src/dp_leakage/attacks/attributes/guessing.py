@@ -1,7 +1,7 @@
-"""What attacks on attributes share: the question, the guess without the model, and the model's answers.
+"""Common parts of attribute inference attacks: candidate values, the guess without the model, and the model's outputs.
 
-Jayaraman & Evans (2022) found that most of what attribute inference "finds" follows from the data that an attacker has
-anyway. So every attack stands beside the same guess without the model (*imputation*), of the same records.
+Jayaraman & Evans (2022) found that most successes of attribute inference follow from data that the attacker has anyway.
+So every attack is compared with a guess about the same records without the model (*imputation*).
 """
 
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ from dp_leakage.models.ensemble import Models
 
 
 class Question(NamedTuple):
-    """Which of k values a feature has.
+    """Candidate values of a feature, k of them.
 
     Attributes:
-        tried: float (k,), ascending: what the models are asked with.
+        tried: float (k,), ascending: values that are fed to the models.
         edges: float (k - 1,): the bounds between them. A value on a bound belongs to the lower side.
-        intervals: whether candidates stand for intervals of a number, and are not all of its values.
+        intervals: whether candidates represent intervals of a number rather than all of its values.
     """
 
     tried: np.ndarray
@@ -33,12 +33,12 @@ class Question(NamedTuple):
     intervals: bool = False
 
     def code(self, values: np.ndarray) -> np.ndarray:
-        """The place of each value's candidate, int64 (n,)."""
+        """Return the index of each value's candidate, int64 (n,)."""
         return np.searchsorted(self.edges, values, side="left").astype(np.int64)
 
 
 def question(own: np.ndarray, every: np.ndarray, categories: int, intervals: int) -> Question:
-    """The candidates of a feature.
+    """Choose the candidate values of a feature.
 
     Args:
         own: its values (m,) in the attacker's records.
@@ -58,7 +58,8 @@ def question(own: np.ndarray, every: np.ndarray, categories: int, intervals: int
 
 @dataclass(frozen=True)
 class Asked:
-    """One question about n records, by an attacker with m records of its own. ``R`` models, k candidates, C classes.
+    """An attribute inference problem: n records under attack, m records of the attacker, R models, k candidates, C
+    classes.
 
     Attributes:
         target: the models.
@@ -83,7 +84,7 @@ class Asked:
         return self.question.code(self.data.x[rows].reshape(len(rows), -1)[:, self.feature])
 
     def answers(self, rows: np.ndarray) -> np.ndarray:
-        """Probabilities of all classes, float64 (R, k, rows, C), with each candidate in the feature's place."""
+        """Return probabilities of all classes, float64 (R, k, rows, C), with the feature set to each candidate."""
         x, n_classes = self.data.x[rows], self.data.n_classes
         return np.stack([probabilities(self.target, with_value(x, self.feature, v), n_classes) for v in self.tried], 1)
 
@@ -94,23 +95,23 @@ class Asked:
 
     @cached_property
     def prior(self) -> np.ndarray:
-        """How frequent each candidate is among the attacker's records, float64 (k,), by the rule of succession."""
+        """Return each candidate's frequency among the attacker's records, float64 (k,), by the rule of succession."""
         count = np.bincount(self.code(self.own), minlength=len(self.tried)) + 1
         return count / count.sum()
 
     def known(self, rows: np.ndarray) -> np.ndarray:
-        """What is known of records, (rows, d - 1 + C): their other features, and their class as zeros and a one."""
+        """Return the attacker's knowledge of records, (rows, d - 1 + C): other features and the one-hot class."""
         others = np.delete(self.data.x[rows].reshape(len(rows), -1), self.feature, axis=1)
         return np.hstack([others, np.eye(self.data.n_classes)[self.data.y[rows]]])
 
     @cached_property
     def imputed(self) -> np.ndarray:
-        """The guess without the model: probabilities of the candidates, float64 (n, k)."""
+        """Guess without the model: return probabilities of the candidates, float64 (n, k)."""
         return fitted(self.learner, self.known(self.own), self.code(self.own), len(self.tried))(self.known(self.record))
 
 
 def probabilities(models: Models, x: np.ndarray, n_classes: int) -> np.ndarray:
-    """Of all classes, float64 (R, n, C)."""
+    """Return probabilities of all classes, float64 (R, n, C)."""
     result = np.empty((models.size, len(x), n_classes))
     for model, part, z in logits(models, x, n_classes):
         result[model, part] = z.double().softmax(1).cpu().numpy()
@@ -146,7 +147,7 @@ def fitted(learner: str, x: np.ndarray, code: np.ndarray, size: int) -> Callable
 def guessed(
     target: Models, data: Dataset, settings: dict, seed: int, judge: Callable[[Asked], np.ndarray]
 ) -> pd.DataFrame:
-    """The frame of an attack on attributes, beside imputation.
+    """Return the score table of an attribute inference attack, with imputation for comparison.
 
     Args:
         target: the R models under attack.
@@ -195,7 +196,7 @@ def guessed(
 
 
 def _lead(likely: np.ndarray) -> np.ndarray:
-    """By how much the likeliest of k candidates is ahead of the next: float32 (…), of (…, k); 0 of a single one."""
+    """Return the likeliest candidate's lead over the next, float32 (…), from (…, k); 0 for a single candidate."""
     if likely.shape[-1] == 1:
         return np.zeros(likely.shape[:-1], np.float32)
     first, second = np.partition(likely, -2, axis=-1)[..., -1], np.partition(likely, -2, axis=-1)[..., -2]

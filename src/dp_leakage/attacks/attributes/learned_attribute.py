@@ -1,4 +1,4 @@
-"""Learned: a classifier of the model's answers with every candidate value, beside all that is known of a record.
+"""Learned attack: a classifier of the model's outputs for every candidate value and the known features of a record.
 
 It is fitted on the attacker's own records, as imputation is; the model's answers are the only difference.
 """

@@ -1,4 +1,4 @@
-"""Yeom et al. (2018), adversary 4: the value whose loss suits a training record, weighed by its frequency.
+"""Yeom et al. (2018), adversary 4: the value whose loss suits a training record, weighted by its frequency.
 
 `yeom_attribute` is the same for two values and without their frequencies, as a paper's code has it.
 """
@@ -28,8 +28,8 @@ LEAST = 1e-12  # probability, and mean squared loss, that less counts as
 
 
 def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, seed: int) -> pd.DataFrame:
-    """As `guessing.guessed`. A loss is N(0, σ²), σ² the mean square of the model's training losses, which the attacker
-    is taken to know.
+    """As `guessing.guessed`. A loss is distributed as N(0, σ²), where σ² is the model's mean squared training loss,
+    which the attacker is assumed to know.
     """
     trained = trained_on(target, data.trainable)
     squares = _loss(probabilities(target, data.x[data.trainable], data.n_classes), data.y[data.trainable]) ** 2

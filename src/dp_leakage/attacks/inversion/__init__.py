@@ -1,1 +1,1 @@
-"""Attacks that rebuild inputs from a model's outputs or activations."""
+"""Attacks that reconstruct inputs from a model's outputs or activations."""

@@ -1,4 +1,4 @@
-"""Controls that attacks must beat: pictures that anybody has, compared with the training images of each class.
+"""Controls that attacks must beat: images available to everybody, compared with the training images of each class.
 
 A thin digit is close to a black image, so a small MIA distance means nothing without these controls (zhang2020 prints
 none).
@@ -35,7 +35,7 @@ SHOWN = 2  # subclasses shown of each class
 def score(
     target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """The black, the gray and the mean image, and for comparison the mean of each class, which no attacker has.
+    """Score the black, the gray and the mean image, and for comparison the class means, which no attacker has.
 
     Args:
         target: the models; only their training records and the probabilities that they give these pictures are used.
@@ -70,7 +70,7 @@ def score(
 
 
 def _shown_to(target: Ensemble, classes: np.ndarray, images: np.ndarray) -> Found:
-    """The images (K, C, …) with the probability that the models give them for their classes."""
+    """Return the images (K, C, …) with the models' probabilities for their classes."""
     logits, _ = logits_and_pull_back(target, torch.from_numpy(images.copy()))
     index = torch.from_numpy(classes).expand(target.size, -1)[..., None]
     confidence = logits.softmax(-1).gather(2, index)[..., 0].numpy()

@@ -1,4 +1,4 @@
-"""A decoder network per layer learns to rebuild images from that layer's activations (Lomurno & Matteucci 2022, §3)."""
+"""Decoder network per layer that reconstructs images from the layer's activations (Lomurno & Matteucci 2022, §3)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -95,9 +95,9 @@ AT_ONCE = 256  # images rebuilt at a time
 
 
 class Cut(NamedTuple):
-    """Where a model is cut: after the first ``stop`` layers, and an activation if pooling precedes it.
+    """Point at which a model is cut: after the first ``stop`` layers, and an activation if pooling precedes it.
 
-    ``stop`` None means the whole model.
+    ``stop`` None: the whole model.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Cut(NamedTuple):
 def score(
     target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """Trains a decoder for each layer of each target model on auxiliary images and scores it on unseen ones.
+    """Train a decoder for each layer of each target model on auxiliary images and score it on unseen ones.
 
     Besides the layers there are two controls. They show whether a defense's prediction vector is harder to invert
     because it holds less information or because it is flatter. For ``prediction_matched``, the log-probabilities are
@@ -151,7 +151,7 @@ def score(
 
 
 def cuts(layers: Layers) -> list[Cut]:
-    """The places at which a model can be cut, from the input on. The last is the logits, called ``prediction``.
+    """Return the points at which a model can be cut, from the input on. The last is the logits, called ``prediction``.
 
     Layers are named and numbered as in the paper (conv1, maxpool1, …, dense, prediction). A layer's output is taken
     after its activation. If the activation comes after the pooling, the attacker applies it to the convolution's
@@ -208,7 +208,7 @@ def decoder(shape: tuple[int, ...], image: tuple[int, int, int], width: int) -> 
 
 
 def _activation_after(layers: Layers, place: int) -> int | None:
-    """The position of the activation of the layer at ``place``, which comes before the next layer with weights."""
+    """Return the index of the activation of layer ``place``, which precedes the next layer with weights, or None."""
     for later in range(place + 1, len(layers)):
         if isinstance(layers[later], ACTIVATIONS):
             return later
@@ -254,7 +254,7 @@ def _outputs(module: nn.Module, x: Tensor) -> Tensor:
 
 
 def _rebuilt(train_on: Tensor, known: Tensor, test_on: Tensor, settings: dict, seed: int) -> Tensor:
-    """The images that a decoder, trained on (activations, images), makes from other activations."""
+    """Train a decoder on (activations, images) and return its images for other activations."""
     if not train_on.shape[1]:
         return known.mean(0).expand(len(test_on), *known.shape[1:])
     with torch.random.fork_rng(devices=[]):

@@ -170,7 +170,7 @@ BETA1, BETA2, TAU = 0.9, 0.999, 1e-8  # zhang2020, section III
 def score(
     target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """Inverts every class of every model.
+    """Invert every class of every model.
 
     Args:
         target: the K models under attack.
@@ -204,7 +204,7 @@ def score(
 
 @dataclass(frozen=True)
 class _Search:
-    """How to search for an image; see `score`."""
+    """Settings of the search for an image; see `score`."""
 
     loss: str
     box: str
@@ -262,7 +262,7 @@ def invert(models: Ensemble, classes: np.ndarray, shape: tuple[int, ...], search
 def objective(
     models: Ensemble, w: Tensor, labels: Tensor, search: _Search, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The minimized loss (K, B), the probability p_y (K, B), and the gradient that w follows (K, B, …).
+    """Return the minimized loss (K, B), the probability p_y (K, B), and the gradient that w follows (K, B, …).
 
     Args:
         models: K models.
@@ -298,7 +298,7 @@ def objective(
 
 
 def _disturbed(x: Tensor, search: _Search, generator: torch.Generator | None) -> tuple[Tensor, Callable]:
-    """All looks at the images (K, looks · B, …), noisy and shifted; and a function from their gradient to that of x."""
+    """Return noisy, shifted copies of the images (K, looks · B, …), and a function from their gradient to that of x."""
     x = x.repeat(1, search.looks, *[1] * (x.ndim - 2))
     if search.noise:
         x = x + search.noise * torch.randn(x.shape[1:], generator=generator)
@@ -310,7 +310,7 @@ def _disturbed(x: Tensor, search: _Search, generator: torch.Generator | None) ->
 
 
 def _mean_look(values: Tensor, looks: int) -> Tensor:
-    """(K, looks · B, …) → (K, B, …)."""
+    """Average over copies: (K, looks · B, …) → (K, B, …)."""
     return values if looks == 1 else values.unflatten(1, (looks, -1)).mean(1)
 
 
@@ -320,14 +320,14 @@ def pixels(w: Tensor, box: str) -> Tensor:
 
 
 def adam_step(w: Tensor, gradient: Tensor, m: Tensor, v: Tensor, learning_rate: float) -> None:
-    """One step of zhang2020's algorithm 1 (lines 6 to 8), in place: w ← w − η m/√(v + τ), without bias correction."""
+    """Apply zhang2020's algorithm 1 (lines 6 to 8) in place: w ← w − η m/√(v + τ), without bias correction."""
     m.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
     v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
     w.addcdiv_(m, (v + TAU).sqrt_(), value=-learning_rate)
 
 
 def _told(measure: str, frames: Frames) -> list[int]:
-    """The index of the penalty that counts, for each model."""
+    """Return the index of the selected penalty for each model."""
     repeats = frames[0]["repeat"].nunique()
     if measure == "none":
         return [0] * repeats

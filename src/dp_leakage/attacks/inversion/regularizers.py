@@ -51,7 +51,7 @@ def btv(x: Tensor, window: int = WINDOW, decay: float = DECAY) -> Tensor:
 
 
 def _shifted(x: Tensor, by: int, axis: int) -> Tensor:
-    """The images shifted by ``by`` places along an axis. The edge is repeated."""
+    """Return the images shifted by ``by`` pixels along an axis. The edge is repeated."""
     side = x.shape[axis]
     return x.index_select(axis, (torch.arange(side, device=x.device) - by).clamp_(0, side - 1))
 

@@ -1,4 +1,4 @@
-"""Scores of inverted images: how close they come to the training images of their class."""
+"""Scores of inverted images: their distance from the training images of their class."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -29,8 +29,8 @@ class Found(NamedTuple):
 
 
 def classes_of(target: Models, data: Dataset) -> np.ndarray:
-    """The classes of which every model has training records, int64 ascending, so that there is something to compare
-    with.
+    """Return the classes of which every model has training records, int64 ascending, so that a comparison
+    is possible.
     """
     held = [np.unique(data.y[rows]) for rows in target.train_indices.numpy()]
     return np.arange(data.n_classes)[[all(c in own for own in held) for c in range(data.n_classes)]]

@@ -17,7 +17,7 @@ LARGEST_LOSS = 1000.0  # the last value of the quantile function, which starts a
 
 
 def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with −α, α the least level at which it is called a member; see `alpha_of`.
+    """Score every queried record with −α, the least level at which it is called a member; see `alpha_of`.
 
     Args:
         target: of the R models under attack; the population is the role ``reference_pool``.
@@ -35,10 +35,10 @@ def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores
 
 
 def alpha_of(loss: np.ndarray, others: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """The least α in [0, 1] at which a loss is at most the α-quantile of others.
+    """Return the least α in [0, 1] at which a loss is at most the α-quantile of other losses.
 
-    The quantiles are ``np.quantile``'s, linear between the sorted losses with 0 added below them and
-    `LARGEST_LOSS` above, so that α = 0 flags nothing and α = 1 everything.
+    The quantiles are ``np.quantile``'s, linear between the sorted losses with 0 added below them and `LARGEST_LOSS`
+    above, so that α = 0 flags nothing and α = 1 everything.
 
     Args:
         loss: (n,), ≥ 0.

@@ -16,7 +16,7 @@ ATTACK = {
 
 
 def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with −α, α the least level at which it is called a member; see `alpha_of`.
+    """Score every queried record with −α, the least level at which it is called a member; see `alpha_of`.
 
     This covers the rule "member if the loss is at most c_α(x), the α-quantile of the reference losses" for all α at
     once: it is "score ≥ −α". Records are flagged up to ``alpha``. Fitting a Gaussian to the reference margins instead
@@ -39,7 +39,7 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
 
 
 def reference_losses(asked: Signals, queries: int) -> np.ndarray:
-    """The losses of each record under the reference models that were trained without it, float64 (K, n).
+    """Return the losses of each record under the reference models trained without it, float64 (K, n).
 
     Ascending along the first axis, with NaN at the end for models that were trained with the record. (If all were, the
     other records' mean loss takes its place.)

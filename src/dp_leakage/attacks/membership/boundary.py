@@ -1,4 +1,5 @@
-"""Label-only, by distance (Li & Zhang 2021; Choquette-Choo et al. 2021): how far is a record from another class?
+"""Label-only attack by distance (Li & Zhang 2021; Choquette-Choo et al. 2021): the distance of a record from another
+class.
 
 Models keep the boundary of a class away from what they were trained on. The distance is found from predicted classes
 alone, as HopSkipJump does (Chen, Jordan & Wainwright 2020): from a record of another class along a line to the
@@ -53,7 +54,7 @@ Flips = Callable[[np.ndarray], np.ndarray]  # points (n, …) → whether each l
 
 
 class Search(NamedTuple):
-    """How the nearest point of another class is looked for; see `score`."""
+    """Settings of the search for the nearest point of another class; see `score`."""
 
     rounds: int
     copies: int
@@ -61,11 +62,11 @@ class Search(NamedTuple):
 
 
 def score(target: Models, data: Dataset, fitted: None, settings: dict, seed: int) -> pd.DataFrame:
-    """Scores every record asked about with its distance from another class; 0 where the model errs about it.
+    """Score every queried record with its distance from another class; 0 where the model misclassifies it.
 
     Other repeats as references, threshold and columns as in `label_noise`. It starts at the nearest record of the
-    population that the model puts into another class. A record then costs at most
-    (``halvings`` + ``copies`` + `STEPS`) · ``rounds`` + ``halvings`` + 1 queries, and the population one each.
+    population that the model puts into another class. A record then costs at most (``halvings`` + ``copies`` + `STEPS`)
+    · ``rounds`` + ``halvings`` + 1 queries, and the population one each.
 
     Args:
         target: the R models under attack.
@@ -90,10 +91,10 @@ def score(target: Models, data: Dataset, fitted: None, settings: dict, seed: int
 def distances(
     models: Models, data: Dataset, rows: np.ndarray, population: np.ndarray, search: Search, seed: int
 ) -> np.ndarray:
-    """How far the nearest point of another class that was found is from each record, float64 (R, n), Euclidean.
+    """Return each record's distance from the nearest known point of another class, float64 (R, n), Euclidean.
 
-    It is 0 where the model puts the record itself into another class, and the largest that was found where it puts
-    nobody of the population into one.
+    The distance is 0 if the model misclassifies the record, and the largest of all distances if the model assigns no
+    record of the population to another class.
     """
     result = np.empty((models.size, len(rows)))
     for model in range(models.size):
@@ -135,7 +136,7 @@ def _of_model(
 
 
 def _nearest_of_another_class(x: np.ndarray, y: np.ndarray, others: np.ndarray, said: np.ndarray) -> np.ndarray:
-    """The place of the nearest of the others (m, …) that is not said to be of the record's class; −1 if all are."""
+    """Return the index of the nearest of the others (m, …) predicted as another class; −1 if there is none."""
     flat, among = (part.reshape(len(part), -1).astype(np.float64) for part in (x, others))
     place = np.full(len(x), -1)
     for label in np.unique(y):
@@ -159,7 +160,7 @@ def _to_boundary(flips: Flips, own: np.ndarray, other: np.ndarray, halvings: int
 def _along(
     flips: Flips, own: np.ndarray, point: np.ndarray, copies: int, place: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Each point moved into the other class, in the mean direction of the noisy copies that lie there.
+    """Move each point within the other class, in the mean direction of the noisy copies that lie there.
 
     Copies are as far away as a search of so many features needs (Chen, Jordan & Wainwright 2020, section III): the
     distance over the root of their number. The step is the distance over the root of the round, or the longest of its

@@ -1,8 +1,8 @@
-"""A learned attack: what references with and without a record said, weighed as it went with the attacker's own models.
+"""Learned attack: compare outputs of references with and without a record, with weights learned on the references.
 
-Other attacks compare a target's answer with the references' in one way that some theory suggests. Here gradient-boosted
-trees learn the comparison, from several such numbers. The attacker knows who is in each reference model. So every
-reference is taken for a target in turn and compared with the others.
+Other attacks compare a target's outputs with the references' by one formula from theory. Here gradient-boosted trees
+learn the comparison from several statistics. The attacker knows the members of each reference model. So every reference
+in turn plays the target and is compared with the others.
 """
 
 import numpy as np
@@ -48,16 +48,17 @@ LEAST_SPREAD = 1e-6  # deviation that equal margins count as having
 
 
 def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with the log odds of membership, flagged above 0.
+    """Score every queried record with the log odds of membership, flagged above 0.
 
-    A reference is compared without itself and without models that were trained on the same records, or on exactly the
-    others: if references are complementary halves, one would tell the coins of the other. With too few references for
-    that, `_of_few` says what is learned.
+    A reference is compared neither with itself nor with models trained on the same records or on exactly the
+    complement: with complementary halves, one model reveals the membership in the other. With too few references for
+    that, `_of_few` describes the training of the trees.
 
     Args:
         target: of the R models under attack, with probabilities.
-        reference: of the reference models, the same records and those of the population.
-        settings: ``models`` that are taken for targets at most, ``rounds`` of boosting and ``leaves`` of each tree.
+        reference: of the reference models, the same records and the records of the population.
+        settings: ``models``, the largest number of references that play the target, ``rounds`` of boosting and
+            ``leaves`` of each tree.
         seed: unused, nothing is drawn.
 
     Raises:
@@ -78,12 +79,13 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
 
 
 def _of_few(target: Signals, reference: Signals, settings: dict) -> Scores:
-    """Scores by few references: a weighted mean of two normal scores of ranks, flagged above 0.
+    """Score with few references: a weighted mean of two normal scores of ranks, flagged above 0.
 
-    One is of log odds that only know references without a record. A reference's own records are compared by those
-    others that did not train on them, with records that nobody trained on, so the others' coins tell nothing. The
-    second is RMIA's online ratio, which also knows references with the record, at a temperature that brings the margins
-    of models without it to a deviation of 1. `_share` says how much the second counts.
+    The first score is the log odds from references without the record only. For training, a reference's own records are
+    compared by other references that did not train on them, with records that no reference trained on, so the
+    comparison does not reveal the others' members. The second is RMIA's online ratio, which also uses references with
+    the record, at a temperature that scales the margins of models without the record to a deviation of 1. `_share`
+    weights the second.
     """
     asked, others = reference.asked, population(reference, "combined")
     new = others.records(np.flatnonzero(~others.trained_on.any(axis=0)))
@@ -112,15 +114,15 @@ def _of_few(target: Signals, reference: Signals, settings: dict) -> Scores:
 
 
 def _share(known: np.ndarray, coins: np.ndarray) -> float:
-    """How much references with the record count, from ½ to 1, by what they tell beyond those without it.
+    """Return the weight of references with the record, from ½ to 1, by their information beyond references without it.
 
-    Margins of two models with a record correlate by about `ALIKE`. How they correlate with margins of models without it
-    can be measured. In a normal model, the share is the part that only the former tell of −½ ln(1 − ρ²), the
-    information about the margin that a further model with the record would have.
+    Margins of two models with a record correlate by about `ALIKE`. Their correlation with margins of models without it
+    is measurable. In a normal model, the weight is the share of −½ ln(1 − ρ²) that only the former contribute. This is
+    the information about the margin that a further model with the record would have.
 
     Args:
         known: `statistics` of the references, (4, K, n).
-        coins: what they trained on, bool (K, n).
+        coins: membership in their training sets, bool (K, n).
     """
     pairs = np.stack([_mean(known, chosen)[0] for chosen in (~coins, coins)])
     told = _normal(pairs[:, ~np.isnan(pairs).any(axis=0)])
@@ -144,15 +146,15 @@ def _learned_odds(
 
 
 def _normal(score: np.ndarray) -> np.ndarray:
-    """Scores (R, n) by their ranks within each model, as quantiles of the normal distribution."""
+    """Score (R, n) by their ranks within each model, as quantiles of the normal distribution."""
     return np.asarray(ndtri((rankdata(score, axis=1) - 0.5) / score.shape[1]))
 
 
 def statistics(said: Signals) -> np.ndarray:
-    """What R models say about n records, float64 (4, R, n).
+    """Return statistics of R models' outputs on n records, float64 (4, R, n).
 
-    The margin; the probability of the record's class; of what the other classes share, the logarithm of the largest
-    share and the shares' entropy in nats.
+    They are the margin; the probability of the record's class; and, of the other classes' shares of the remaining
+    probability, the logarithm of the largest and the entropy in nats.
     """
     assert said.probability is not None  # the attack declares that it reads probabilities
     probability = np.maximum(said.probability.astype(np.float64), TINY)
@@ -165,15 +167,16 @@ def statistics(said: Signals) -> np.ndarray:
 
 
 def features(own: np.ndarray, others: np.ndarray, inside: np.ndarray, online: bool = True) -> np.ndarray:
-    """What R models say of n records beside K others, float64 (R, n, F); NaN where no other can be compared with.
+    """Compare R models with K others on n records: float64 (R, n, F); NaN if no other model is comparable.
 
-    Of every statistic how far it lies above its mean over the others that did not train on the record, and online above
-    that of those which did; RMIA's ratio; online the difference of the squared distances from both means, as in LiRA.
+    For every statistic: its excess over the mean of models trained without the record and, online, over the mean of
+    models trained with it. Also RMIA's ratio and, online, the difference of the squared distances from both means, as
+    in LiRA.
 
     Args:
         own, others: `statistics` of both, (4, R, n) and (4, K, n).
-        inside: which of the others trained on which record, bool (K, n).
-        online: whether those that did count.
+        inside: membership in the others' training sets, bool (K, n).
+        online: whether to use models trained with the record.
     """
     without = _mean(others, ~inside)
     found = [*own[:3], *(own - without[:, None])]

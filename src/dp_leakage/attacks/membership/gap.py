@@ -1,4 +1,6 @@
-"""The gap attack (Yeom et al. 2018): whoever is classified correctly is a member. One label is all that it reads."""
+"""Gap attack (Yeom et al. 2018): every correctly classified record is called a member. It needs only the predicted
+label.
+"""
 
 import numpy as np
 
@@ -11,7 +13,7 @@ ATTACK = {
 
 
 def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about 1 if the model predicts its class, else 0. It costs one query a record.
+    """Score every queried record 1 if the model predicts its class, else 0. It costs one query per record.
 
     Args:
         target: of the R models under attack.

@@ -1,4 +1,4 @@
-"""The highest posterior (Salem et al. 2019, adversary 3): a model is surest of the records that it was trained on.
+"""Highest posterior (Salem et al. 2019, adversary 3): a model is most confident on its training records.
 
 It needs neither labels nor models of the attacker's own.
 """
@@ -18,14 +18,14 @@ ATTACK = {
 
 
 def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with the logarithm of its largest probability, of whichever class.
+    """Score every queried record with the logarithm of its largest probability, whichever class has it.
 
     Args:
-        target: of the R models under attack, with probabilities; the role ``shadow_pool`` holds records of the
-            attacker's that none was trained on, in place of the paper's random points.
+        target: of the R models under attack, with probabilities; the role ``shadow_pool`` holds records of the attacker
+            that no model trained on, in place of the paper's random points.
         reference: unused, the attack needs no other model.
-        settings: ``alpha``: a record is flagged if it scores higher than all but this share of the attacker's own; the
-            paper takes the top tenth.
+        settings: ``alpha``: a record is flagged if its score is in the top share ``alpha`` of the attacker's records;
+            the paper uses the top tenth.
         seed: unused, nothing is drawn.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Label-only, by noise (Choquette-Choo et al. 2021): how often is a record's class predicted of noisy copies of it?
+"""Label-only attack by noise (Choquette-Choo et al. 2021): the share of a record's noisy copies that keep its class.
 
-Members lie further from the boundary of their class, and so keep their label under more noise. Only predicted classes
-are read, so nothing that a defense does to confidences hides it.
+Members lie further from the decision boundary, and so keep their label under more noise. The attack reads only
+predicted classes, so a defense that changes confidences does not affect it.
 """
 
 from collections.abc import Callable
@@ -43,27 +43,27 @@ ATTACK = {
 
 
 def score(target: Models, data: Dataset, fitted: None, settings: dict, seed: int) -> pd.DataFrame:
-    """Scores every record asked about with the share of its noisy copies that are given its class.
+    """Score every queried record with the share of its noisy copies that are predicted as its class.
 
-    In design ``coins`` the other repeats are references: what is scored is how far the share lies above the mean share
-    of those that did not train on the record, so that easy records are not taken for members. The threshold needs no
-    member: it is passed by a share ``alpha`` of the records that no model trained on.
+    In design ``coins`` the other repeats are references: the score is the share minus the mean share of repeats that
+    did not train on the record, so that easy records are not taken for members. The threshold needs no members: a share
+    ``alpha`` of the population exceeds it.
 
-    It costs 1 + ``copies`` × len(``noise``) queries a record, and as many for each record of the population.
+    It costs 1 + ``copies`` × len(``noise``) queries per record, of the population too.
 
     Args:
         target: the R models under attack.
         data: features, labels, roles.
         fitted: unused, the attack learns nothing.
-        settings: ``copies`` of each record at each ``noise``, normal with that many standard deviations of a feature,
-            the mean over the features; ``alpha``, in (0, 1).
+        settings: ``copies`` of each record at each ``noise``, a normal deviation in units of the features' mean
+            standard deviation; ``alpha``, in (0, 1).
         seed: draws the noise, the same for all models.
 
     Returns:
         The columns of family ``membership``, a row per model and record.
 
     Raises:
-        UserError: there are no records that no model trained on and that no attack asks about.
+        UserError: the population is empty.
     """
     rng = np.random.default_rng(seed)
     return frame_of(
@@ -74,10 +74,11 @@ def score(target: Models, data: Dataset, fitted: None, settings: dict, seed: int
 def frame_of(
     attack: str, target: Models, data: Dataset, measured: Callable[[np.ndarray], np.ndarray], alpha: float
 ) -> pd.DataFrame:
-    """The columns of an attack that measures single records of R models: rows (n,) → float64 (R, n), high for members.
+    """Return the score table of an attack that measures single records of R models: rows (n,) → float64 (R, n), high
+    for members.
 
-    With coins, what is scored is how far that lies above the mean of the other repeats that did not train on the
-    record. The threshold is passed by a share ``alpha`` of the population. Raises UserError if that is empty.
+    With random inclusion, the score is the excess over the mean of the other repeats that did not train on the record.
+    A share ``alpha`` of the population exceeds the threshold. Raises UserError if the population is empty.
     """
     role, record = population_role(data.roles), data.targets
     if not len(data.roles.get(role, ())):
@@ -94,7 +95,9 @@ def frame_of(
 
 
 def kept(models: Models, data: Dataset, rows: np.ndarray, settings: dict, rng: np.random.Generator) -> np.ndarray:
-    """The share of each record and its noisy copies that R models give its class, float64 (R, n) in [0, 1]."""
+    """Return the share of each record and its noisy copies that R models predict as its class, float64 (R, n) in [0,
+    1].
+    """
     x, y = data.x[rows], data.y[rows]
     spread = float(data.x[rows].reshape(len(rows), -1).std(axis=0).mean())
     found = _correct(models, x, y, data.n_classes)

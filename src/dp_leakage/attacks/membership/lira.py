@@ -1,4 +1,6 @@
-"""Likelihood ratio attack (LiRA, Carlini et al. 2022): do models with or without the record give such a margin?"""
+"""Likelihood ratio attack (LiRA, Carlini et al. 2022): compare a margin with those of models with and without the
+record.
+"""
 
 from typing import NamedTuple
 
@@ -42,7 +44,7 @@ LEAST_SHARE = 1e-7  # of the pooled variance that a record's own counts as in th
 
 
 class Margins(NamedTuple):
-    """How each record's margin is distributed, float64 (n,) each; (R, n) if one model is left out.
+    """Distribution of each record's margin, float64 (n,) each; (R, n) if one model is left out.
 
     Attributes:
         mean, deviation: of a normal distribution, or the place and scale of Student's t.
@@ -55,7 +57,7 @@ class Margins(NamedTuple):
 
 
 def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about by how its margin compares with the reference models'.
+    """Score every queried record by comparing its margin with the reference models' margins.
 
     Online, the score is the log-likelihood ratio ln N(φ; in) − ln N(φ; out), and records are flagged above 0. Offline,
     it is the margin's distance (φ − mean)/deviation from the models without the record. The paper's 1 − P(a larger
@@ -117,12 +119,11 @@ def _normal_distance(distance: np.ndarray, freedom: np.ndarray) -> np.ndarray:
 
 
 def margins(margin: np.ndarray, chosen: np.ndarray, variance: str, left_out: bool = False) -> Margins:
-    """How the chosen margins among (K, n) are distributed: unbiased variances for all, ``per_record`` or ``shrunk``.
+    """Fit the distribution of the chosen margins among (K, n): one variance for all, ``per_record`` or ``shrunk``.
 
-    A record with a single chosen margin gets the variance of all records around their own means. Where no record has
-    two, that is not known; then margins vary around their own mean as all records' do around the mean of all (the
-    global variance of the paper's code). So they do for a record without any, whose mean is that of all. With
-    ``left_out``, row k leaves out model k.
+    A record with a single chosen margin gets the variance of all records around their own means. If no record has two
+    margins, the variance is that of all records around the common mean (the global variance of the paper's code). A
+    record without margins gets the common mean and this variance. With ``left_out``, row k leaves out model k.
     """
     counts, mean, squares = found = moments(margin, chosen, left_out)
     of_all, freedom = mean_of_all(found), np.maximum(counts - 1, 0)

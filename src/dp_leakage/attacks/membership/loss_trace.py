@@ -1,10 +1,10 @@
-"""Loss traces (Pollock et al. 2025, arXiv 2411.05743): how has a record's loss gone while the model trained?
+"""Loss traces (Pollock et al. 2025, arXiv 2411.05743): the course of a record's loss during training.
 
-At first a model knows a record from what it learned of others, and later a member also by heart. So early epochs say
-how hard a record is, and stand in for reference models. The attacker sees the model at every evaluated epoch, as who
-trains it does. The paper's number, the interquartile range of a record's losses (LT-IQR), ranks *training* records by
-how well stronger attacks find them. As a test of membership it is far weaker than the last loss alone, and below chance
-where other records' losses move further than members' (docs/results/attacks.md).
+In early epochs a model predicts a record from what it learned on others; later it also memorizes members. So early
+epochs show how hard a record is, and replace reference models. The attacker sees the model at every evaluated epoch, as
+the party that trains it does. The paper's statistic, the interquartile range of a record's losses (LT-IQR), ranks
+*training* records by how well stronger attacks identify them. As a membership test it is far weaker than the last loss
+alone, and below chance where non-members' losses change more than members' (docs/results/attacks.md).
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ TINY = 1e-8  # loss that less counts as; float32 has no margin beyond
 
 
 def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with one number of its losses over the evaluated epochs.
+    """Score every queried record with one statistic of its losses over the evaluated epochs.
 
     The threshold needs no member: a share ``alpha`` of the records that no model trained on passes it.
 

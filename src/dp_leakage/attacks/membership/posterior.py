@@ -1,7 +1,7 @@
-"""The whole posterior: a likelihood ratio of all that a model says about a record, not of its own class alone.
+"""Whole posterior: a likelihood ratio of all output probabilities of a record, not only of its own class.
 
-`lira` compares one number, the margin of the record's class. Here a record's answer is a vector: that margin, and how
-the rest is shared among the other classes. A defense that hides the first still shows the second.
+`lira` compares one number, the margin of the record's class. Here a record's output is a vector: the margin, and the
+shares of the other classes in the remaining probability. A defense that hides the first still reveals the second.
 """
 
 from typing import NamedTuple
@@ -83,7 +83,7 @@ NOISE = 1e-3  # least variance of any number, so that numbers that hardly change
 
 
 class Law(NamedTuple):
-    """How answers vary, each (d,) or (d, d).
+    """Distribution of outputs, each (d,) or (d, d).
 
     Attributes:
         mean, spread: of a record's expected answer without it, over the records.
@@ -100,17 +100,18 @@ class Law(NamedTuple):
 
 
 def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with ln p(answer | in) − ln p(answer | out), flagged above 0.
+    """Score every queried record with ln p(output | in) − ln p(output | out), flagged above 0.
 
-    Answers are normal around a record's own expectation. That expectation and what membership adds to it are unknown;
-    other records say how they are distributed (`law`), and the references that saw the record or did not say the rest.
-    So a record that no reference saw is judged by what membership does to others.
+    Outputs are normal around a record's own mean. That mean and the effect of membership on it are unknown. Other
+    records show their distribution (`law`), and the references with and without the record update it. A record that no
+    reference was trained on is judged by the average effect of membership.
 
     Args:
         target: of the R models under attack, with probabilities.
-        reference: of the reference models, the same records; those of further roles help to estimate the law.
-        settings: ``classes``, of how many other classes the shares are read, the references' likeliest first;
-            ``floor``, what smaller probabilities count as, since the logarithms of tiny ones vary most and tell least;
+        reference: of the reference models, the same records; records of further roles help to estimate the
+            distribution.
+        settings: ``classes``, the number of other classes whose shares are used, the references' likeliest first;
+            ``floor``, a lower limit on probabilities, since the logarithms of tiny ones vary most and tell least;
             ``hidden``, what the attacker knows to be hidden (`shown`), with ``shown`` and ``decimals``.
         seed: unused, nothing is drawn.
 
@@ -128,10 +129,10 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
 
 
 def shown(probability: np.ndarray, settings: dict) -> np.ndarray:
-    """Probabilities (R, n, C) as an attacker reads them who knows what is hidden. Doing it twice changes nothing.
+    """Transform probabilities (R, n, C) to undo or imitate a known hiding of outputs. The transformation is idempotent.
 
-    ``nothing``; ``top``: the largest counts as ``shown``, and the others share the rest; ``scale``: the logarithms of
-    a model's answers are divided by their standard deviation, which undoes any temperature; ``digits``: rounded to
+    ``nothing``; ``top``: the largest counts as ``shown``, and the others share the rest; ``scale``: the logarithms of a
+    model's answers are divided by their standard deviation, which undoes any temperature; ``digits``: rounded to
     ``decimals``; ``all_but_label``: 1 for the largest.
     """
     hidden = settings["hidden"]
@@ -153,7 +154,7 @@ def shown(probability: np.ndarray, settings: dict) -> np.ndarray:
 
 
 def answers(said: Signals, reference: Signals, settings: dict) -> np.ndarray:
-    """Vectors of R models' answers about n records, float64 (R, n, d): the margin, and logarithms of shares.
+    """Return vectors of R models' outputs on n records, float64 (R, n, d): the margin, and logarithms of shares.
 
     Args:
         said: of the models, with probabilities of C classes.
@@ -168,7 +169,7 @@ def answers(said: Signals, reference: Signals, settings: dict) -> np.ndarray:
 
 
 def _parts(said: Signals, settings: dict) -> tuple[np.ndarray, np.ndarray]:
-    """Margins (R, n), and logarithms of the other classes' shares of what is not the record's class (R, n, C − 1)."""
+    """Return margins (R, n), and log shares of the other classes in the remaining probability (R, n, C − 1)."""
     assert said.probability is not None  # the attack declares that it reads probabilities
     probability = np.maximum(shown(said.probability, settings), settings["floor"])
     n_classes = probability.shape[2]
@@ -180,7 +181,7 @@ def _parts(said: Signals, settings: dict) -> tuple[np.ndarray, np.ndarray]:
 
 
 def law(said: np.ndarray, inside: np.ndarray) -> Law:
-    """How the answers (K, n, d) of models vary that were trained on the records ``inside``, bool (K, n)."""
+    """Fit the distribution of outputs (K, n, d) of models with training sets ``inside``, bool (K, n)."""
     out, apart_out, free_out = _around(said, ~inside)
     within, apart_in, free_in = _around(said, inside)
     outs, ins = (~inside).sum(axis=0), inside.sum(axis=0)
@@ -208,8 +209,8 @@ def law(said: np.ndarray, inside: np.ndarray) -> Law:
 
 
 def _around(said: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Means (n, d) of the chosen answers, the products of what is apart from them (d, d), and its degrees of
-    freedom.
+    """Return the means (n, d) of the chosen outputs, the scatter matrix around them (d, d), and its
+    degrees of freedom.
     """
     counts = chosen.sum(axis=0)
     mean = np.where(chosen[..., None], said, 0.0).sum(axis=0) / np.maximum(counts, 1)[:, None]
@@ -224,7 +225,7 @@ def _firm(matrix: np.ndarray, least: float = NOISE) -> np.ndarray:
 
 
 def _of_law(found: Law, said: np.ndarray, others: np.ndarray, inside: np.ndarray) -> Scores:
-    """Scores of answers (R, n, d), given the references' (K, n, d) and what these were trained on, bool (K, n)."""
+    """Score outputs (R, n, d), given the references' (K, n, d) and their training sets, bool (K, n)."""
     ratio = np.empty(said.shape[:2])
     counts = np.stack([(~inside).sum(axis=0), inside.sum(axis=0)], axis=1)
     means = [_around(others, chosen)[0] for chosen in (~inside, inside)]
@@ -238,7 +239,8 @@ def _of_law(found: Law, said: np.ndarray, others: np.ndarray, inside: np.ndarray
 
 
 def predicted(found: Law, counts: np.ndarray, seen: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Mean (m, d) and covariance (d, d) of a further answer about m records: without them in training, and with them.
+    """Return mean (m, d) and covariance (d, d) of a further output on m records: without them in training, and with
+    them.
 
     Args:
         found: how answers vary.
@@ -263,7 +265,7 @@ def predicted(found: Law, counts: np.ndarray, seen: np.ndarray) -> tuple[tuple[n
 
 
 def _log_density(values: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Of normal values (R, m, d), without the constant: (R, m)."""
+    """Return the normal log density of values (R, m, d), without the constant: (R, m)."""
     lower = np.linalg.cholesky(_firm(covariance))
     apart = np.linalg.solve(lower, (values - mean).reshape(-1, len(lower)).T)
     return np.asarray(-0.5 * (apart**2).sum(axis=0).reshape(values.shape[:2]) - np.log(lower.diagonal()).sum())

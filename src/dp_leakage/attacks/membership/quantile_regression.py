@@ -1,4 +1,4 @@
-"""Quantile regression (Bertran et al. 2023): is the margin above that of similar records that were not trained on?"""
+"""Quantile regression (Bertran et al. 2023): compare the margin with margins of similar non-members."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ LEAST_IN_BIN = 10  # records; finer steps of a feature find no more members, and
 
 
 def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with its margin above the predicted 1 − α quantile.
+    """Score every queried record with its margin above the predicted 1 − α quantile.
 
     For each target model, LightGBM learns the 1 − α quantile of the margin, given features and class, on records that
     the model was not trained on. A record is flagged if its margin is above the quantile. This is a test of level α for

@@ -1,4 +1,4 @@
-"""Reference models: which were trained on a record, and which may judge which target in design ``coins``."""
+"""Reference models: their training sets, and which may judge which target in design ``coins``."""
 
 from dataclasses import replace
 from itertools import accumulate
@@ -13,10 +13,10 @@ from dp_leakage.data.roles import population_role
 
 
 def leave_one_out(attack: ModuleType, target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
-    """What an attack says about each target, using all reference models except the one with the target's number.
+    """Attack each target with all reference models except the one with the target's number.
 
-    In design ``coins``, repeat r of every cell trains by the same coins, and a target is a repeat of its own cell. A
-    fit that included it would only find what it was given. Attacks that cannot leave a model out themselves run once
+    In design ``coins``, repeat r of every cell has the same members, and a target is a repeat of its own cell. A
+    reference set with this repeat would contain the answer. Attacks that cannot leave a model out themselves run once
     per target.
 
     Args:
@@ -36,7 +36,9 @@ def leave_one_out(attack: ModuleType, target: Signals, reference: Signals, setti
 
 
 def population(signals: Signals, attack: str) -> Signals:
-    """Signals of the records that no target trained on and that no attack asks about. UserError if there are none."""
+    """Return signals of the records that no target trained on and no attack queries. Raises UserError if there are
+    none.
+    """
     role = population_role(signals.roles)
     others = signals.of(role)
     if not len(others.record):
@@ -45,7 +47,7 @@ def population(signals: Signals, attack: str) -> Signals:
 
 
 class Moments(NamedTuple):
-    """Number, mean and sum of squares around it of some models' values for every record, float64 (n,) each.
+    """Number, mean and sum of squared deviations of some models' values for every record, float64 (n,) each.
 
     All are 0 where there is no value. With the leading axis of models, (K, n), row k is of all models except k.
     """
@@ -56,11 +58,11 @@ class Moments(NamedTuple):
 
 
 def moments(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -> Moments:
-    """Moments of the chosen ones of K models' values (K, n), for every record.
+    """Return moments of the chosen ones of K models' values (K, n), for every record.
 
     With ``left_out``, row k is a function of the *other* models' values and choices alone, to the last bit: models
     before and after k are merged (Chan, Golub & LeVeque 1983), and nothing is subtracted. A rounding error would
-    otherwise tell whether k itself was chosen, which is what an attack asks.
+    otherwise reveal whether k itself was chosen, which is what an attack tries to infer.
     """
     masked = np.where(chosen, values, 0.0)
     if not left_out:
@@ -84,7 +86,7 @@ def _merged(a: Moments, b: Moments) -> Moments:
 
 
 def mean_of_all(found: Moments) -> np.ndarray:
-    """The mean over all records' values, (1,) or (K, 1); 0 if there are none."""
+    """Return the mean over all records' values, (1,) or (K, 1); 0 if there are none."""
     total = found.number.sum(axis=-1, keepdims=True)
     return np.asarray((found.number * found.mean).sum(axis=-1, keepdims=True) / np.maximum(total, 1))
 
@@ -99,7 +101,7 @@ def mean_where(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -
 
 
 def require(chosen: np.ndarray, attack: str, what: str) -> None:
-    """Raises UserError if no reference model is chosen for any record, (K, n)."""
+    """Raise UserError if no reference model is chosen for any record, (K, n)."""
     if not chosen.any():
         raise UserError(
             f"attack {attack}: no reference model was trained {what} any target record; valid is a reference pool "

@@ -1,4 +1,6 @@
-"""Robust membership inference (RMIA, Zarifzadeh, Liu & Shokri 2024): does the record stand out against others?"""
+"""Robust membership inference (RMIA, Zarifzadeh, Liu & Shokri 2024): compare a record's likelihood ratio with other
+records'.
+"""
 
 from typing import NamedTuple
 
@@ -57,7 +59,7 @@ FEWEST = 5  # false positives that the rate must allow among these records; othe
 
 
 class Reach(NamedTuple):
-    """How one form of the attack computes expected probabilities.
+    """Parameters by which one form of the attack computes expected probabilities.
 
     Attributes:
         a: offline, and for records that no reference saw, P_in is taken as a·P_out + 1 − a (the paper's equation 11).
@@ -72,13 +74,13 @@ class Reach(NamedTuple):
 
 
 def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
-    """Scores every record x asked about with ln [Pr(x | target)/Pr(x)], minus a threshold from other records.
+    """Score every queried record x with ln [Pr(x | target)/Pr(x)], minus a threshold from other records.
 
     The paper's score is the share of records z for which LR(x, z) = [Pr(x | target)/Pr(x)] / [Pr(z | target)/Pr(z)] ≥ γ
     (equation 3). For one target, that share is an increasing function of x's own ratio. It has ties if x is beyond all
     z, and these decide low false positive rates. So the score is the logarithm of the ratio, minus the value from which
     the share is at least 1 − ``alpha``, and the attack flags at 0. Offline, the records z are the population. Online,
-    they are the records asked about, each under the references that did not train on it, since nobody knows P_in of the
+    they are the queried records, each under the references that did not train on it, since nobody knows P_in of the
     population.
 
     Args:
@@ -139,7 +141,7 @@ def assumed(without: np.ndarray, a: float | np.ndarray) -> np.ndarray:
 
 
 def chosen(margin: np.ndarray, inside: np.ndarray, settings: dict) -> Reach:
-    """The a and the temperature with which an offline attack on the reference models themselves finds most members.
+    """Choose a and the temperature that let an offline attack on the reference models identify most members.
 
     It maximizes the share of their training records that the attack, helped by the other models, finds at the false
     positive rate ``fpr``, over `RECORDS` of the records and `MODELS` of the models. Of equally good values it takes the
@@ -162,7 +164,7 @@ def chosen(margin: np.ndarray, inside: np.ndarray, settings: dict) -> Reach:
 
 
 def _found(margin: np.ndarray, inside: np.ndarray, a: np.ndarray, fpr: float) -> np.ndarray:
-    """The mean share of a reference model's own records that each a finds, with the other models' help: (len(a),)."""
+    """Return the mean share of a reference model's members that each a identifies with the other models: (len(a),)."""
     own = -losses(margin)
     without = mean_where(np.exp(own), ~inside, left_out=True)
     told = (~inside).sum(axis=0) - ~inside > 0  # some other model was trained without the record

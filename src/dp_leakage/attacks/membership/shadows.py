@@ -1,4 +1,4 @@
-"""The outputs of shadow models on records that they were trained on, and on records that they were not."""
+"""Outputs of shadow models on their training records and on other records."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,10 @@ POOL = "shadow_pool"
 
 
 def shadow_examples(models: Signals, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """For each shadow: probabilities float32 (n, C), their classes (n,), and whether it was trained on the records
-    (n,).
+    """Yield for each shadow model: probabilities float32 (n, C), classes (n,), and membership in its training set (n,).
 
-    Each shadow gives equally many records in and out of its training set. The out ones are drawn from the rest of
-    ``shadow_pool``. If that is smaller than the training set, it sets the number of both.
+    Each shadow model contributes equally many members and non-members. Non-members are drawn from the rest of
+    ``shadow_pool``. If the rest is smaller than the training set, it limits both numbers.
 
     Raises:
         UserError: a shadow model was trained on the whole pool.

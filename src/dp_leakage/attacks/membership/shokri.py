@@ -1,4 +1,4 @@
-"""Shadow models (Shokri et al. 2017): networks learn from their outputs what a member's output looks like.
+"""Shadow models (Shokri et al. 2017): networks learn members' outputs from shadow models.
 
 This package's own trainer trains the networks, so this is the only membership attack that needs PyTorch.
 """
@@ -56,7 +56,7 @@ ATTACK = {
 
 
 def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
-    """Trains the attack networks on the shadow models' probabilities for records in and out of their sets.
+    """Train the attack networks on the shadow models' probabilities for their members and non-members.
 
     `shadows.shadow_examples` draws the records in and out of each shadow's training set. With ``per_class`` there is
     one network for each class, as in jayaraman2019's released code. All take the same number of steps, so records of a
@@ -112,7 +112,7 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
 
 
 def score(target: Signals, fitted: dict[str, np.ndarray], settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with the attack networks' log-odds of "member", flagged above 0 (P above ½).
+    """Score every queried record with the attack networks' log-odds of "member", flagged above 0 (P above ½).
 
     It uses log-odds, since probabilities round to 1 exactly where low false positive rates are decided.
 

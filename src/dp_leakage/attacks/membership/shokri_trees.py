@@ -1,4 +1,4 @@
-"""Shadow models with boosted trees (directional2023, section 5.1): how a member's probabilities look, by class."""
+"""Shadow models with boosted trees (directional2023, section 5.1), which learn members' probabilities by class."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ POOLED = "all"  # the trees for classes that the shadows cannot teach
 
 
 def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
-    """Grows one ensemble of trees per class on the shadow models' probabilities for records in and out of their sets.
+    """Grow one ensemble of trees per class on the shadow models' probabilities for their members and non-members.
 
     Args:
         models: of the shadow models, with probabilities; see `shadows.shadow_examples` for what is in and out.
@@ -62,7 +62,7 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
 
 
 def score(target: Signals, fitted: dict[str, np.ndarray], settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with its class's log-odds of "member", flagged above 0 (P above ½).
+    """Score every queried record with its class's log-odds of "member", flagged above 0 (P above ½).
 
     Args:
         target: of the R models under attack, with probabilities.

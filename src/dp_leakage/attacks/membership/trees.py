@@ -1,4 +1,4 @@
-"""Boosted trees that give the same bytes each time, for the attacks that grow them."""
+"""Deterministic boosted trees for the attacks that use them."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ ATTACK = {
 
 
 def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with its negative loss.
+    """Score every queried record with its negative loss.
 
     Args:
         target: of the R models under attack.

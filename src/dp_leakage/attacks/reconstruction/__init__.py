@@ -1,1 +1,1 @@
-"""Attacks that rebuild a record from the gradient that a training step releases for it."""
+"""Attacks that reconstruct a record from the gradient released by a training step."""

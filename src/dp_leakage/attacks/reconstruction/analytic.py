@@ -1,4 +1,4 @@
-"""Reads records off the gradient of a fully connected first layer: one (Phong et al. 2017), or those of a batch.
+"""Reconstruct records from the gradient of a fully connected first layer: one (Phong et al. 2017), or a batch.
 
 A batch's records come out exactly if many units are inactive for each of them, as under a ReLU (Dimitrov, Baader,
 Müller & Vechev 2024, "SPEAR: Exact gradient inversion of batches in federated learning").
@@ -36,7 +36,7 @@ APART = 1e-2  # sine of the angle from which on two directions are different
 def score(
     target: Ensemble, data: Dataset, fitted: None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """Computes images from their gradients; see `released.released` for what the attacker sees.
+    """Compute images from their gradients; see `released.released` for the attacker's view.
 
     In the first layer the gradient of a record x is δxᵀ for the weights and δ for the bias, where δ is the gradient of
     the layer's output. Side by side they are δ(x, 1)ᵀ, a matrix of rank one, which clipping only scales. So x is known
@@ -65,7 +65,9 @@ def score(
 
 
 def read_off(seen: Released) -> Tensor:
-    """The inputs of the first layer, float32 (n, d), of a batch in any order. 0.5 where the gradient says nothing."""
+    """Return the inputs of the first layer, float32 (n, d), of a batch in any order. 0.5 where the gradient has no
+    information.
+    """
     first = _first_layer(seen.layers)
     weight, bias = seen.gradients[f"{first}.weight"], seen.gradients[f"{first}.bias"]
     each = [torch.column_stack(both).double() for both in zip(weight, bias, strict=True)]
@@ -73,12 +75,13 @@ def read_off(seen: Released) -> Tensor:
 
 
 def _records(gradient: Tensor, batch: int, generator: Generator) -> Tensor:
-    """The rows x of X, (batch, d), of the ΔX with rows (x, 1) that is nearest to a matrix (outputs, d + 1).
+    """Return the rows x of X, (batch, d), of the ΔX with rows (x, 1) that is nearest to a matrix (outputs, d + 1).
 
     The nearest matrix of that rank (Eckart & Young) is LR, with L (outputs, batch) and X = Q⁻¹R for some Q. The column
-    of Q that belongs to a record is orthogonal to the rows of L of all units that ignore the record, so LQ = Δ has
-    zeros there. Any other direction has fewer, unless the layer is the last but one and there are no more classes than
-    records. So directions orthogonal to batch − 1 rows of L are tried, and those with the most zeros kept.
+    of Q that belongs to a record is orthogonal to the rows of L of all units that are inactive for the record, so LQ =
+    Δ has zeros there. Any other direction has fewer zeros, unless the layer is the last but one and the number of
+    classes does not exceed the number of records. So the search tries directions orthogonal to batch − 1 rows of L, and
+    keeps those with the most zeros.
     """
     gradient = gradient[gradient.any(1)]  # units that ignore all records say nothing
     if len(gradient) < batch:

@@ -1,4 +1,4 @@
-"""Deep leakage from gradients (Zhu et al. 2019): finds the images and labels whose gradient equals the seen one."""
+"""Deep leakage from gradients (Zhu et al. 2019): search for images and labels with the observed gradient."""
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ MATCHED = 1e-12  # ‖g − G‖²/‖G‖² below which only the rounding of th
 def score(
     target: Ensemble, data: Dataset, fitted: None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """Rebuilds images from their gradients; see `released.released` for what the attacker sees.
+    """Reconstruct images from their gradients; see `released.released` for what the attacker sees.
 
     Minimizes ‖g − G‖² (directional2023, equation 4) over a batch's images and the probabilities of their labels
     together, from Gaussian noise, by L-BFGS.

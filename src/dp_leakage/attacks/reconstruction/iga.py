@@ -1,4 +1,4 @@
-"""Inverting gradients (Geiping et al. 2020): finds images whose gradient points in the direction of the seen one."""
+"""Inverting gradients (Geiping et al. 2020): search for images whose gradient has the direction of the observed one."""
 
 from math import ceil
 
@@ -55,7 +55,7 @@ LEAST = 1e-30  # smaller squared norms count as no gradient at all
 def score(
     target: Ensemble, data: Dataset, fitted: None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """Rebuilds images from their gradients; see `released.released` for what the attacker sees.
+    """Reconstruct images from their gradients; see `released.released` for the attacker's view.
 
     Minimizes 1 − cos(g, G) + α·TV(x) over x in [0, 1] (directional2023, equation 6) by Adam on the signs of the
     gradient, from Gaussian noise. The attacker knows the class, since a gradient reveals it anyway (Zhao et al. 2020).
@@ -113,7 +113,7 @@ def invert(
     limits = [torch.as_tensor(limit).to(device, precision) for limit in box]
 
     def step(factors: Tensor) -> None:
-        """Moves x. ``factors``: the step size and Adam's correction of the mean square, float64 (2,)."""
+        """Move x. ``factors``: the step size and Adam's correction of the mean square, float64 (2,)."""
         image = x.detach().requires_grad_()
         inner, squared = overlap(seen.layers, parameters, gradients, image, label)
         cosine = inner / (squared.clamp_min(LEAST).sqrt() * length)
@@ -142,5 +142,7 @@ def step_size(step: int, settings: dict) -> float:
 
 
 def total_variation(x: Tensor) -> Tensor:
-    """Mean absolute difference of neighbors along the height plus that along the width, (n,), of x (n, c, h, w)."""
+    """Return the mean absolute difference of vertical neighbors plus that of horizontal neighbors, (n,), for x (n, c,
+    h, w).
+    """
     return x.diff(dim=2).abs().mean((1, 2, 3)) + x.diff(dim=3).abs().mean((1, 2, 3))

@@ -77,7 +77,7 @@ def _direction(gradient: Tensor, past: "deque[tuple[Tensor, Tensor, Tensor]]") -
 def _step(
     objective: Callable[[Tensor], Tensor], x: Tensor, value: Tensor, gradient: Tensor, direction: Tensor, going: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """For each problem, the first of the lengths 1, ½, ¼, … that decreases it enough. Problems without one stay."""
+    """Take for each problem the first of the lengths 1, ½, ¼, … with sufficient decrease. Problems without one stay."""
     new_x, new_value, new_gradient = x.clone(), value.clone(), gradient.clone()
     slope = (direction * gradient).sum(1)
     searching = going & (slope < 0)

@@ -1,4 +1,4 @@
-"""How well images explain gradients: one differentiable program for all images at once.
+"""Agreement of images with observed gradients: one differentiable program for all images at once.
 
 In a linear layer, the gradient of an image is never formed: with its input a and the output's gradient δ, the inner
 product with the seen gradient G is δᵀGa, and that of two images' gradients is ⟨δ, δ'⟩(⟨a, a'⟩+1). So a hundred images
@@ -18,7 +18,9 @@ KNOWN: tuple[type[Layer], ...] = (Linear, Conv2d)  # layers with parameters whos
 
 
 class Overlap(NamedTuple):
-    """For each batch's gradient g and the seen gradient G: ⟨g, G⟩ and ‖g‖², both (batches,)."""
+    """Inner product ⟨g, G⟩ and squared norm ‖g‖², both (batches,), of each batch's gradient g and the observed gradient
+    G.
+    """
 
     inner: Tensor
     squared: Tensor
@@ -34,7 +36,7 @@ class Traced(NamedTuple):
 
 
 def overlap(layers: Layers, parameters: Parameters, gradients: Parameters, x: Tensor, label: Tensor) -> Overlap:
-    """Compares the cross-entropy gradients of n images with the seen gradients of their batches.
+    """Compare the cross-entropy gradients of n images with the observed gradients of their batches.
 
     The gradient of a batch is the sum of its images'; consecutive images are a batch.
 
@@ -61,7 +63,7 @@ def squared_norms(gradients: Parameters) -> Tensor:
 
 
 def check_layers(layers: Layers, attack: str) -> None:
-    """Refuses with a UserError layers whose gradients cannot be compared here."""
+    """Refuse with a UserError layers whose gradients cannot be compared here."""
     for layer in layers:
         if layer.has_parameters and type(layer) not in KNOWN:
             raise UserError(

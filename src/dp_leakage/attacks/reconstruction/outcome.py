@@ -1,4 +1,4 @@
-"""The result of a reconstruction attack: how close its images come, and the images."""
+"""Result of a reconstruction attack: the images and their distance from the originals."""
 
 from collections.abc import Sequence
 
@@ -22,16 +22,16 @@ def outcome(
     settings: dict,
     mechanism: Mechanism | None,
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """The score file and the pictures of an attack.
+    """Return the score table and the images of an attack.
 
     Args:
         data: for the spread of its pixels.
         originals: float32 (n, c, h, w) in [0, 1].
-        rebuilt: the images that the attack made for each model and kind of weights, of the same shape. Pixels are
+        reconstructed: the images that the attack made for each model and kind of weights, of the same shape. Pixels are
             clipped to [0, 1], since the attacker knows this range. Those of a batch come in any order; each stands for
             the original that it is assigned to (`matched`).
         settings: of the attack; ``batch``, how many images a step takes, or a list; ``candidates``, among how many each
-            rebuilt one is to be recognized, or None.
+            reconstructed one is to be recognized, or None.
         mechanism: what protects the step.
 
     Returns:
@@ -82,7 +82,8 @@ def outcome(
 
 
 def matched(made: np.ndarray, truth: np.ndarray, batch: int) -> np.ndarray:
-    """The rebuilt images of each batch in the order of the originals: the assignment with the least squared error.
+    """Return the reconstructed images of each batch in the order of the originals: the assignment with the least
+    squared error.
 
     Args:
         made, truth: (n, …), consecutive ones are a batch.

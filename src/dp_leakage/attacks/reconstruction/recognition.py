@@ -1,10 +1,10 @@
-"""Whether a rebuilt image tells which of n candidates the training record is, and how often any attack can tell.
+"""Recognition of a training record among n candidates by its reconstruction, and the limit for any attack.
 
-The candidates are the record and n − 1 other members, which are as likely before the step is seen. The others are drawn
-for each record, and the chance over all draws is counted: if all records met the same few others, and noisy images lay
-far from these, most guesses would be right by luck. Without the step a guess is right with a chance of 1/n, and what is
-proven limits how much more often an attacker is right (Balle, Cherubin & Hayes 2022; Hayes, Mahloujifar & Balle 2023,
-Theorem 2), even one who knows all other records of the batch.
+The candidates are the record and n − 1 other members, equally likely a priori. The others are drawn for each record,
+and the result is the probability over all draws: with the same few others for all records, and noisy images far from
+these, most guesses would be right by chance. Without the step a guess is right with probability 1/n. A proof limits how
+much more often an attacker is right (Balle, Cherubin & Hayes 2022; Hayes, Mahloujifar & Balle 2023, Theorem 2), even
+one who knows all other records of the batch.
 """
 
 from typing import get_args
@@ -22,7 +22,8 @@ DOUBLED = {"example": 1.0, "batch": 2.0}  # unit → by how many of its bounds a
 
 
 def others_among(data: Dataset, victims: int, candidates: int) -> np.ndarray:
-    """The members that the other candidates are drawn from, (m, …): the first that are no victims, up to `OTHERS`.
+    """Return the members from which the other candidates are drawn, (m, …): the first that are not victims, up to
+    `OTHERS`.
 
     Raises:
         UserError: there are too few members.
@@ -37,12 +38,12 @@ def others_among(data: Dataset, victims: int, candidates: int) -> np.ndarray:
 
 
 def recognized(made: np.ndarray, truth: np.ndarray, others: np.ndarray, batch: int, candidates: int) -> np.ndarray:
-    """The chance that of all candidates the victim comes nearest to what is rebuilt, float64 (n,) in [0, 1].
+    """Return the probability that the victim is the nearest candidate to the reconstruction, float64 (n,) in [0, 1].
 
     The attacker does not know which image of a batch is whose, so the nearest of them counts. Ties are wrong.
 
     Args:
-        made, truth: (n, …), rebuilt images and victims; consecutive ones are a batch.
+        made, truth: (n, …), reconstructed images and victims; consecutive ones are a batch.
         others: (m, …), of whom candidates − 1 are drawn without replacement.
         batch: how many.
         candidates: at least 2, at most m + 1.
@@ -57,15 +58,16 @@ def recognized(made: np.ndarray, truth: np.ndarray, others: np.ndarray, batch: i
 
 
 def most_recognized(mechanism: Mechanism | None, candidates: int, weights: str) -> float:
-    """The largest chance of any attack that sees one step to tell the record from the candidates, in [1/n, 1].
+    """Return the largest probability that any attack on one step identifies the record among the candidates, in [1/n,
+    1].
 
     Args:
-        mechanism: what protects the step.
+        mechanism: protection of the step.
         candidates: n.
-        weights: ``trained`` weights have seen the record before, so that the step alone bounds nothing.
+        weights: ``trained`` weights have been fitted to the record before, so the step alone bounds nothing.
 
     Returns:
-        Φ(Φ⁻¹(1/n) + 1/σ) for Gaussian noise on clipped records (2/σ on clipped batches); 1 where nothing is known.
+        Φ(Φ⁻¹(1/n) + 1/σ) for Gaussian noise on clipped records (2/σ on clipped batches); 1 without a known bound.
     """
     if mechanism is None or mechanism.noise != "gaussian" or not mechanism.noise_multiplier:
         return 1.0

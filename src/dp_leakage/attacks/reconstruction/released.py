@@ -1,4 +1,4 @@
-"""What a training step reveals: the gradient of a batch, protected in the same way as in the target's training.
+"""Information released by a training step: the gradient of a batch, protected as in the target's training.
 
 In a batch of one record only the mechanism protects the record from the attacker. In larger ones the records hide each
 other as well.
@@ -46,7 +46,8 @@ class Released(NamedTuple):
 
 
 def victims(data: Dataset, count: int, attack: str) -> tuple[Tensor, Tensor]:
-    """The first ``count`` members, which are a random sample: images float32 (n, c, h, w) in [0, 1], classes (n,).
+    """Return the first ``count`` members, which are a random sample: images float32 (n, c, h, w) in [0, 1], classes
+    (n,).
 
     Raises:
         UserError: the records are no images in [0, 1], or there are fewer members.
@@ -61,7 +62,7 @@ def victims(data: Dataset, count: int, attack: str) -> tuple[Tensor, Tensor]:
 
 
 def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, attack: str) -> Iterator[Released]:
-    """The gradients of batches of records, under each target model and each of the weights of ``settings``.
+    """Yield the gradients of batches of records, under each target model and each of the weights of ``settings``.
 
     Args:
         target: the R models under attack, with the mechanism that they were trained with.
@@ -69,7 +70,7 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
         settings: ``weights``, a list: ``initial``, a new model with PyTorch's initial parameters; ``trained``, the
             target. ``batch``, how many records a step takes, or a list.
         seed: of the initial models, the noise and the attacker's draws, so that all cells share them.
-        attack: its name, for complaints.
+        attack: its name, for error messages.
 
     Raises:
         UserError: a user's own model, records that do not fill whole batches, or units that are groups of records in
@@ -95,7 +96,7 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
 
 
 def batches_of(settings: dict) -> list[int]:
-    """How many records the steps take that are seen."""
+    """Return the batch sizes of the attacked steps."""
     batch = settings["batch"]
     return batch if isinstance(batch, list) else [batch]
 
@@ -109,7 +110,7 @@ def released_gradients(
     noise: Generator,
     batch: int = 1,
 ) -> Parameters:
-    """The gradient of a step on each batch of records, bounded and noised by the trainer itself.
+    """Compute the gradient of a step on each batch of records, bounded and noised by the trainer itself.
 
     Args:
         layers: the architecture.

@@ -75,7 +75,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def count(spec: dict) -> int:
-    """How many labels ``path`` has. Reads no features; raises UserError as `load` does for the labels."""
+    """Count the labels of ``path``. Reads no features; raises UserError as `load` does for the labels."""
     path = user_path(spec["path"])
     arrays = read_archive(path, lambda names: _wanted(names, path, spec)[1::2])
     for name, y in arrays.items():
@@ -133,7 +133,7 @@ def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
 
 
 def _check_size(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> None:
-    """Refuses an array before it is unpacked: of the wrong kind, too large, or of a size that contradicts its shape."""
+    """Refuse an array before it is unpacked: of the wrong kind, too large, or of a size that contradicts its shape."""
     opened: zipfile.ZipFile = archive.zip  # type: ignore[assignment]  # None once it is closed
     info = opened.getinfo(name if name in opened.namelist() else f"{name}.npy")
     dtype, told, there = declared_size(opened, info)
@@ -157,7 +157,7 @@ def _wanted(files: list[str], path: Path, spec: dict) -> list[str]:
 
 
 def _member(path: Path, name: str, n: int) -> np.ndarray:
-    """The array that says who was trained on."""
+    """Return the array that flags the training records."""
 
     def wanted(files: list[str]) -> list[str]:
         if name not in files:

@@ -11,7 +11,7 @@ SOURCE = {"summary": "569 tumors, 30 measurements, two classes; scikit-learn's, 
 
 
 def count(spec: dict) -> int:
-    """How many records there are."""
+    """Return the number of records."""
     return 569
 
 

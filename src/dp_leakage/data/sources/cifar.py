@@ -25,7 +25,7 @@ PIXELS = 3 * 32 * 32
 
 
 class Layout(NamedTuple):
-    """Where the records of one CIFAR version lie.
+    """File layout of one CIFAR version.
 
     Attributes:
         remote: the official archive.
@@ -72,7 +72,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def read(path: Path, layout: Layout) -> Raw:
-    """The records of a CIFAR folder or archive.
+    """Read the records of a CIFAR folder or archive.
 
     Returns:
         x (n, 3, 32, 32) in [0, 1], channels red, green, blue; ``given`` has the official ``train`` and

@@ -39,12 +39,12 @@ RECORDS = 1797
 
 
 def count(spec: dict) -> int:
-    """How many records, or made-up writers, there are."""
+    """Return the number of records, or of synthetic writers."""
     return int(spec.get("person", RECORDS))
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
-    """The digits as images (1797, channels, height, width) in [0, 1]; with ``binary`` as rows (1797,
+    """Return the digits as images (1797, channels, height, width) in [0, 1]; with ``binary`` as rows (1797,
     height·width).
 
     With ``person: N`` the records are shared out among N writers, who are made up: clusters of images of a similar
@@ -78,7 +78,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def writers(images: np.ndarray, y: np.ndarray, count: int) -> np.ndarray:
-    """Made-up writers, int64 (n,), each with digits of a similar style: images (n, height, width), classes y (n,).
+    """Assign synthetic writers, int64 (n,), with similar styles: images (n, height, width), classes y (n,).
 
     Ward's (1963) clusters of `style`, each less its mean over the class, in standard deviations. So writers have digits
     of several classes, and some have many more than others. There are at most ``count``.
@@ -93,7 +93,7 @@ def writers(images: np.ndarray, y: np.ndarray, count: int) -> np.ndarray:
 
 
 def style(images: np.ndarray) -> np.ndarray:
-    """How digits are written, float64 (n, 4): ink, width, height and slant of images (n, height, width).
+    """Measure handwriting style, float64 (n, 4): ink, width, height and slant of images (n, height, width).
 
     Width and height are standard deviations of the ink's place in pixels, slant is its correlation.
     """

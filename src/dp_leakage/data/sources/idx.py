@@ -79,7 +79,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def read(paths: list[Path], layout: Layout) -> Raw:
-    """Images and labels from four IDX files (training images and labels, test images and labels).
+    """Read images and labels from four IDX files (training images and labels, test images and labels).
 
     Returns:
         x (n, 1, 28, 28) in [0, 1]; ``given`` has the official ``train`` and ``test`` rows.

@@ -66,7 +66,7 @@ MAX_BYTES = 8 * 2**30
 
 
 class Official(NamedTuple):
-    """A published set of images: the archives that we know, the one to get first, and its counts."""
+    """A published set of images: known archives, the preferred one, and its counts."""
 
     remotes: tuple[Remote, ...]
     images: int
@@ -89,7 +89,7 @@ OFFICIAL = {
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
-    """Images below ``path``, or a published set's in ``data_dir``.
+    """Load images below ``path``, or a published set's in ``data_dir``.
 
     ``size`` resizes; ``channels`` converts to gray or color; ``leave_out`` skips folders with these names anywhere;
     ``skip_damaged`` skips and counts images that cannot be read; ``min_per_class`` drops small classes; ``per_class``
@@ -111,8 +111,8 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def count(spec: dict) -> int | None:
-    """How many images, or persons by their names, there are before any is left out; None if an archive has to be
-    unpacked for that.
+    """Count the images, or the people by file name, before any is left out; None if an archive must be
+    unpacked first.
     """
     if "path" not in spec:
         return OFFICIAL[spec["source"]].images
@@ -127,16 +127,15 @@ def count(spec: dict) -> int | None:
 
 
 def _wanted(spec: dict) -> Callable[[str], bool]:
-    """Which files of a folder are images that the spec does not leave out."""
+    """Return a filter for the image files of a folder that the spec includes."""
     without = set(spec.get("leave_out", []))
     return lambda name: _is_image(name) and not without & set(PurePosixPath(name).parts[:-1])
 
 
 def read(path: Path, spec: dict) -> Raw:
-    """The images of a folder, zip or tar. Each folder with images in it is a class, wherever it lies.
+    """Read the images of a folder, zip or tar. Each folder with images in it is a class, wherever it lies.
 
-    If the topmost folders are called train, test or val, they are taken as a given split, and the classes lie
-    below.
+    If the topmost folders are called train, test or val, they are taken as a given split, and the classes lie below.
 
     Returns:
         x (n, channels, height, width) in [0, 1], in the order of the names. If both gray and color images occur, the
@@ -184,7 +183,7 @@ def read(path: Path, spec: dict) -> Raw:
 
 
 def _owners(names: Sequence[str], pattern: str, path: Path) -> dict[str, Any]:
-    """Whose image each is, as fields of `Raw`: what the group of a regular expression matches in its name.
+    """Return the owner of each image, as fields of `Raw`: the match of a regular expression's group in the file name.
 
     Raises:
         UserError: this is no such expression, a name does not match, or matching takes longer than `MATCHING`.
@@ -222,7 +221,7 @@ def _readable(tree: Tree, names: list[str], path: Path, spec: dict) -> Iterator[
 
 
 def _check_room(path: Path, images: int, spec: dict) -> None:
-    """Refuses a size at which the images would not fit into memory, before any is read."""
+    """Refuse a size at which the images would not fit into memory, before any is read."""
     height, width = spec.get("size", (1, 1))
     if 4 * images * 3 * height * width > MAX_BYTES:
         words = "need over 8 GiB; set a smaller size: [height, width]"
@@ -240,7 +239,7 @@ def _has_images(folder: Path) -> bool:
 
 
 def _classes(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-    """The given split ("" if none) and the class of each name in the tree: texts, (n,)."""
+    """Return the given split ("" if none) and the class of each name in the tree: texts, (n,)."""
     folders = [PurePosixPath(name).parts[:-1] for name in tree.names]
     if () in folders:
         stray = tree.names[folders.index(())]

@@ -1,4 +1,4 @@
-"""Records that are known only by models' outputs; see ``data.outputs``."""
+"""Records known only by models' outputs; see ``data.outputs``."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ SOURCE = {
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
-    """The records of ``path``. Their only feature is their number. ``given`` says which were members.
+    """Load the records of ``path``. Their only feature is their number. ``given`` lists the members.
 
     Raises:
         UserError: `read_outputs` refuses the file, there are no members or no others, or the models were trained on

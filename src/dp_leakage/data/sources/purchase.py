@@ -102,7 +102,8 @@ def read_release(path: Path, records: int) -> Raw:
 
 
 def build(path: Path, items: int, customers: int, classes: int) -> Raw:
-    """What the authors' released code makes of the transactions of the Acquire Valued Shoppers Challenge.
+    """Build the data set from the transactions of the Acquire Valued Shoppers Challenge, as the authors' released code
+    does.
 
     The features are the first ``items`` distinct categories in file order (the paper says the most frequent ones). The
     records are the first ``customers`` customers that bought any of them. Each row (bought or not) is divided by its ℓ2

@@ -1,4 +1,4 @@
-"""Made-up baskets that are like Purchase-100, for runs of jayaraman2019 without its data, which cannot be downloaded.
+"""Synthetic baskets similar to Purchase-100, for runs of jayaraman2019 without its data, which cannot be downloaded.
 
 **The model** is a latent class model (Lazarsfeld and Henry 1968: Latent Structure Analysis; of baskets: Grover and
 Srinivasan 1987, J. Marketing Research 24(2)) of customers who buy more or less often (Ehrenberg 1959, Applied
@@ -60,7 +60,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def baskets(customers: int, items: int, seed: int) -> np.ndarray:
-    """Which customer bought which item: float32 (customers, items) of zeros and ones, no row without a one."""
+    """Draw baskets: float32 (customers, items) of zeros and ones, without empty rows."""
     rng = np.random.default_rng(seed)
     rates = rng.gamma(LIKENESS, popularity(items) / LIKENESS, size=(STYLES, items)).astype(np.float32)
     sizes = rng.dirichlet(np.full(STYLES, SIZES))
@@ -77,8 +77,9 @@ def baskets(customers: int, items: int, seed: int) -> np.ndarray:
 
 
 def popularity(items: int) -> np.ndarray:
-    """The mean rate of each item, purchases a customer, float64 (items,), falling; together they are ``BASKET``, or of
-    fewer or more items than ``ITEMS`` as much less or more.
+    """Return the mean rate of each item in purchases per customer, float64 (items,), descending.
+
+    The rates add up to ``BASKET`` for ``ITEMS`` items and scale with the number of items.
     """
     falling = np.arange(10.0, 10.0 + items) ** -POPULARITY
     return np.asarray(BASKET * items / ITEMS * falling / falling.sum())

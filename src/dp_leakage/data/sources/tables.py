@@ -86,7 +86,7 @@ MOSTLY = 0.9  # a column with this share of numbers is numeric, and texts in it 
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
-    """The table at ``path``: ``label`` is the class, and all other columns are features, except those to ``drop``.
+    """Load the table at ``path``: ``label`` is the class, and all other columns are features, except those to ``drop``.
 
     Numbers and truth values are features as they stand. A text column, or one listed in ``categorical``, becomes one
     column of zeros and ones per category (``color=red``), or a single one if it has two categories. ``sensitive``
@@ -160,7 +160,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def count(spec: dict) -> int:
-    """How many records, or persons, ``path`` has. Reads one column; raises UserError as `load` does for that."""
+    """Count the records, or people, of ``path``. Reads one column; raises UserError as `load` does for it."""
     path, key = user_path(spec["path"]), "person" if "person" in spec else "label"
     names = [spec[name] for name in ("key", "person") if name in spec]
     column = read_frame(path, spec["source"], names, (key, spec[key]))[spec[key]]
@@ -168,7 +168,7 @@ def count(spec: dict) -> int:
 
 
 def _persons(frame: "pd.DataFrame", spec: dict, path: Path) -> dict[str, Any]:
-    """Whose record each is, or the columns that seem to say it: fields of `Raw`."""
+    """Return the owner of each record, or the columns that seem to identify it: fields of `Raw`."""
     if "person" in spec:
         where = f"{path}: column {spec['person']!r}"
         person, people = owners(frame[spec["person"]].to_numpy(), where)
@@ -180,12 +180,12 @@ def _persons(frame: "pd.DataFrame", spec: dict, path: Path) -> dict[str, Any]:
 def read_frame(
     path: Path, source: str, names: Iterable[str] = (), only: tuple[str, str] | None = None
 ) -> "pd.DataFrame":
-    """The table as it is.
+    """Read the table unchanged.
 
     Args:
         path: of the file.
         source: csv or parquet.
-        names: columns that name records or persons: they stay texts, so that 001 is not 1, and NA is one.
+        names: columns that name records or people: they stay texts, so that 001 is not 1, and NA is one.
         only: the key and the name of the one column that is read; None for all.
 
     Raises:
@@ -260,7 +260,7 @@ def _opener(path: Path) -> Callable[..., Any]:
 
 
 def _read_parquet(path: Path, only: tuple[str, str] | None) -> "pd.DataFrame":
-    """The columns as they lie in the file, since the index that pandas notes there may name missing columns.
+    """Read the columns as stored, since the index that pandas notes in the file may name missing columns.
 
     A file holds each text of a column once, however many records have it: texts are counted before they are copied.
     """
@@ -290,7 +290,7 @@ def _read_parquet(path: Path, only: tuple[str, str] | None) -> "pd.DataFrame":
 
 
 def _unpacked_bytes(texts: Any) -> int:
-    """Bytes of all texts for which an Arrow array stands that holds each of them once; 0 for other values."""
+    """Return the bytes of all texts in an Arrow array that stores each distinct text once; 0 for other types."""
     import pyarrow.compute as pc
 
     if not _is_text(texts.dictionary.type):
@@ -374,7 +374,7 @@ def _labels(column: "pd.Series", where: str) -> tuple[np.ndarray, tuple[str, ...
 
 
 def _check_values(column: "pd.Series", where: str) -> None:
-    """Refuses columns that hold neither numbers nor texts: dates, lists, bytes."""
+    """Refuse columns that hold neither numbers nor texts: dates, lists, bytes."""
     if column.dtype.kind in "mM":
         raise UserError(f"{where} holds {column.dtype}; turn dates and times into numbers or list the column in drop")
     if column.dtype.kind not in "iufbO" or column.dtype.kind == "O":
@@ -384,7 +384,7 @@ def _check_values(column: "pd.Series", where: str) -> None:
 
 
 def _check_gaps(features: "pd.DataFrame", spec: dict, path: Path) -> None:
-    """Refuses columns without any value, and without ``missing: impute`` those that lack some.
+    """Refuse columns without any value, and without ``missing: impute`` columns with missing values.
 
     The sentence describes the first such column, and names the others.
     """

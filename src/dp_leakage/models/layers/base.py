@@ -1,4 +1,4 @@
-"""The interface of a layer: data that knows its shapes, its initial parameters, its forward pass and its backward pass.
+"""Interface of a layer: its shapes, initial parameters, forward pass and backward pass.
 
 Tensors are (K, B, …): model, record, features. A layer holds no state: ``parameters`` maps full names (``0.weight``,
 ``3.body.0.bias``) to (K, …), and ``name`` is the layer's position (``0``, ``3.body.0``). There is no autograd: the
@@ -24,7 +24,7 @@ ALL = slice(None)
 
 
 class Kept(NamedTuple):
-    """What one layer's backward pass needs: its input, its output, and what else it kept (indices, a mask, …)."""
+    """Inputs of one layer's backward pass: the layer's input, output, and further values (indices, a mask, …)."""
 
     input: Tensor
     output: Tensor
@@ -32,7 +32,7 @@ class Kept(NamedTuple):
 
 
 class PerExample(Protocol):
-    """The gradients of one layer's parameters, for K models over B examples each, formed explicitly or not.
+    """Gradients of one layer's parameters, for K models over B examples each, formed explicitly or not.
 
     Attributes:
         names: the parameters, the weight first. Their first axis (after K) counts rows; a row is a neuron's or a
@@ -41,7 +41,7 @@ class PerExample(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the layer's parameters."""
+        """Return the names of the layer's parameters."""
 
     @property
     def examples(self) -> int:
@@ -51,7 +51,9 @@ class PerExample(Protocol):
         """(K, B): ℓ2 norm of each example's gradient of these parameters, as precise as `norms.norm`."""
 
     def where(self, kept: Tensor) -> PerExample:
-        """The same with zero gradients for the examples outside ``kept``, bool (K, B), whatever numbers they held."""
+        """Return the gradients with zeros for the examples outside ``kept``, bool (K, B), even where they were not
+        finite.
+        """
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """total += Σ scaleᵢ·gᵢ over the examples of each model: scales (K, B), total name → (K, …)."""
@@ -66,7 +68,9 @@ class PerExample(Protocol):
         """(K, n, rows, d): the gradients themselves, with the numbers of a row in the order of ``names``."""
 
     def taken(self, places: Tensor) -> PerExample:
-        """The same for the examples at ``places``, int64 (t, T) from 0 to K·B − 1: (t, T) in place of (K, B)."""
+        """Return the gradients of the examples at ``places``, int64 (t, T) from 0 to K·B − 1: (t, T) in place of
+        (K, B).
+        """
 
 
 class OnDemand:
@@ -120,14 +124,14 @@ class Layer:
 
     @property
     def draws(self) -> bool:
-        """Whether it draws random numbers while training."""
+        """Return whether the layer draws random numbers during training."""
         return False
 
     @property
     def alone(self) -> bool:
-        """Whether models go through it one at a time on a CPU.
+        """Return whether models are processed one at a time on a CPU.
 
-        They do if batching over models gains nothing, or if a kernel rounds differently at a tensor's end, so that a
+        They are if batching over models gains nothing, or if a kernel rounds differently at a tensor's end, so that a
         model's bytes would depend on the other models.
         """
         return True
@@ -137,7 +141,7 @@ class Layer:
         return {}
 
     def fixed(self) -> Parameters:
-        """What a model has beside its parameters, own name → tensor on the meta device: what no gradient changes."""
+        """Return tensors of a model that no gradient changes, own name → tensor on the meta device."""
         return {}
 
     def initial(self, generator: Generator, scheme: str) -> Parameters:
@@ -147,7 +151,7 @@ class Layer:
         return {}
 
     def output_shape(self, shape: Shape) -> Shape:
-        """Shape of one record after the layer, given its ``shape`` before."""
+        """Return the shape of one record after the layer, given its ``shape`` before."""
         return shape
 
     def activation_floats(self, shape: Shape) -> int:
@@ -156,13 +160,15 @@ class Layer:
 
     @property
     def formed_floats(self) -> int:
-        """How many floats the formed gradients of one record take, where `activation_floats` leaves them out."""
+        """Return the number of floats in the formed gradients of one record, if `activation_floats` omits them."""
         return 0
 
     def forward(
         self, name: str, parameters: Parameters, x: Tensor, dropout: list[Generator] | None
     ) -> tuple[Tensor, Any]:
-        """The output (K, B, …), and anything else to keep. ``dropout`` is one generator per model while training."""
+        """Return the output (K, B, …), and further values for the backward pass. ``dropout`` is one generator per
+        model in training.
+        """
         raise NotImplementedError
 
     def pull_back(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> Tensor:
@@ -207,7 +213,7 @@ def start_of(shapes: dict[str, Shape], generator: Generator, scheme: str) -> Par
 
 
 def taken(values: Tensor, places: Tensor, first: int = 0) -> Tensor:
-    """Of values (…, K, B, …), with K as the axis ``first``, those at places (t, T) among all K·B."""
+    """Select from values (…, K, B, …), with K as the axis ``first``, the entries at places (t, T) among all K·B."""
     return values.flatten(first, first + 1).index_select(first, places.flatten()).unflatten(first, places.shape)
 
 

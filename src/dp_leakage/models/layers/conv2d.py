@@ -85,9 +85,9 @@ def convolve(layer: Conv2d, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
 
 
 def _filling(high: int, wide: int) -> tuple[int, int]:
-    """The fewest rows and columns that fill an output up to a multiple of `ROW` positions.
+    """Return the fewest rows and columns that extend an output to a multiple of `ROW` positions.
 
-    Otherwise a float64 convolution on a CPU rounds a record by where it lies among the others.
+    Otherwise a float64 convolution on a CPU rounds a record differently at different positions in the batch.
     """
     fillings = [(i, j) for i in range(ROW) for j in range(ROW) if (high + i) * (wide + j) % ROW == 0]
     return min(fillings, key=lambda filling: (high + filling[0]) * (wide + filling[1]))

@@ -1,12 +1,12 @@
-"""Per-example gradients of a convolution's kernels, which are formed only where that is needed or faster.
+"""Per-example gradients of a convolution's kernels, formed only where necessary or faster.
 
-A weighted sum of all gradients is one product of inputs and output gradients, so none of them has to be formed for it.
-Nor for their lengths, where kernels are large and the picture is small: with patches a_p and output gradients δ_p at
-the positions p, ‖Σ δ_p ⊗ a_p‖² = Σ ⟨a_p, a_q⟩⟨δ_p, δ_q⟩, and the inner products of patches are sums of those of pixels
-("ghost clipping" of Bu et al. 2022, whose products of patches take k² times as long).
+A weighted sum of all gradients is one product of inputs and output gradients, so it needs no formed gradients. Neither
+do their norms, if kernels are large and the image is small: with patches a_p and output gradients δ_p at the positions
+p, ‖Σ δ_p ⊗ a_p‖² = Σ ⟨a_p, a_q⟩⟨δ_p, δ_q⟩, and the inner products of patches are sums of those of pixels ("ghost
+clipping" of Bu et al. 2022, whose products of patches take k² times as long).
 
-The sum rounds by what its terms δ_p ⊗ a_p are long, however short they are together. So its rounding counts as part of
-a length, and where terms cancel, the gradient is formed: then what has the length is what enters the sum.
+The rounding of the sum depends on the norms of its terms δ_p ⊗ a_p, however small the sum is. So this rounding is
+included in a norm. If terms cancel, the gradient is formed, so that the measured vector is the one in the sum.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ class LazyConvGradients(OnDemand):
         return self.delta[0, 0, 0].numel()
 
     def _products_are_few(self) -> bool:
-        """Whether lengths come from inner products. It depends on shapes alone, so a model keeps its bytes."""
+        """Return whether norms come from inner products. The choice depends on shapes alone, so a model keeps its
+        bytes.
+        """
         pixels, positions = self.x[0, 0, 0].numel(), self.positions
         patch = self.layer.kernel**2
         products = pixels**2 * self.layer.inputs + positions**2 * (self.layer.outputs + patch)
@@ -124,7 +126,7 @@ class LazyConvGradients(OnDemand):
 
 
 class Bounded(NamedTuple):
-    """How long the gradients of K·B examples are, and those that are formed to be sure.
+    """Norms of the gradients of K·B examples, and the gradients that had to be formed.
 
     Attributes:
         norms: (K, B).
@@ -222,7 +224,7 @@ def convolution_gradients(layer: Conv2d, names: tuple[str, str], x: Tensor, delt
 
 
 def _fill_kernels(layer: Conv2d, x: Tensor, delta: Tensor, sides: Size, kernels: Tensor) -> None:
-    """The gradients of examples x (n, c, h, w), delta (n, o, h'·w'), into kernels (k, n, c·k, o).
+    """Write the gradients of examples x (n, c, h, w), delta (n, o, h'·w'), into kernels (k, n, c·k, o).
 
     The patches are unfolded along the width only: k copies of the input instead of k², in long rows. The k offsets
     along the height are views of the same copy, whose rows are sorted by their number modulo the stride. Rows are
@@ -265,7 +267,9 @@ def kernel_gradients(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
 def backward_of(
     layer: Conv2d, models: int, delta: Tensor, x: Tensor, weight: Tensor, wanted: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """PyTorch's derivative of the models' joined convolution by input, weight and bias, those of them ``wanted``."""
+    """Return PyTorch's derivatives of the models' joined convolution by input, weight and bias, as selected by
+    ``wanted``.
+    """
     import torch
 
     sizes = [layer.stride] * 2, [layer.padding] * 2, [1] * 2
@@ -273,17 +277,17 @@ def backward_of(
 
 
 def lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
-    """How long the gradient of weight and bias together is, and its terms, of examples x (n, c, h, w), delta (n, o, h',
-    w'): float64 (n, 2), ‖Σ δ_p ⊗ a_p‖ and Σ ‖δ_p‖‖a_p‖ over the positions p, with a 1 for the bias in each patch a_p.
+    """Return two norms for each example x (n, c, h, w), delta (n, o, h', w'): float64 (n, 2).
 
-    The square of the first is Σ ⟨a_p, a_q⟩⟨δ_p, δ_q⟩ over all positions p and q.
+    They are ‖Σ δ_p ⊗ a_p‖, the norm of the joint gradient of weight and bias, and Σ ‖δ_p‖‖a_p‖ over the positions p,
+    with a 1 for the bias in each patch a_p. The square of the first is Σ ⟨a_p, a_q⟩⟨δ_p, δ_q⟩ over all positions p and
+    q.
     """
     import torch
     from torch.nn.functional import pad
 
-    pixels, gradients = widened(x.flatten(2)), widened(delta.flatten(2))
     sides = x.shape[2:]
-    of_pixels = pad(torch.bmm(pixels.mT, pixels).unflatten(2, sides).unflatten(1, sides), [layer.padding] * 8)
+    of_pixels = pad(_products(x).unflatten(2, sides).unflatten(1, sides), [layer.padding] * 8)
     of_patches = of_pixels.new_ones(len(x), *delta.shape[2:], *delta.shape[2:])
     high, wide = (layer.stride * (side - 1) + 1 for side in delta.shape[2:])
     for i in range(layer.kernel):
@@ -291,7 +295,19 @@ def lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
             down, along = slice(i, i + high, layer.stride), slice(j, j + wide, layer.stride)
             of_patches.add_(of_pixels[:, down, along, down, along])
     of_patches = of_patches.flatten(3).flatten(1, 2)
-    of_gradients = torch.bmm(gradients.mT, gradients)
+    of_gradients = _products(delta)
     of_terms = (of_patches.diagonal(dim1=1, dim2=2) * of_gradients.diagonal(dim1=1, dim2=2)).sqrt().sum(1)
     squares = torch.linalg.vecdot(of_patches.flatten(1), of_gradients.flatten(1))
     return torch.stack([squares.clamp_(min=0).sqrt_(), of_terms], 1)
+
+
+def _products(x: Tensor) -> Tensor:
+    """⟨x_p, x_q⟩ of all positions p and q, float64 (n, h·w, h·w), of x (n, c, h, w)."""
+    import torch
+    from torch.nn.functional import pad
+
+    x = widened(x.flatten(2))
+    positions = x.shape[2]
+    if missing := -positions % ROW:
+        x = pad(x, (0, missing))
+    return torch.bmm(x.mT, x)[:, :positions, :positions]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Embedding(Layer):
-    """The first columns hold numbers of categories; each becomes a vector, and the other columns follow as they are.
+    """The first columns hold category numbers; each becomes a vector. The other columns follow unchanged.
 
     Attributes:
         levels: the number of categories of each categorical column. A number outside 0 to levels − 1 counts as the
@@ -34,7 +34,7 @@ class Embedding(Layer):
         return {"weight": (sum(self.levels), self.width)}
 
     def initial(self, generator: Generator, scheme: str) -> Parameters:
-        """Normal, as in PyTorch's embedding; ``glorot``: uniform in ±.05, as in Keras'."""
+        """Draw from a normal distribution, as PyTorch's embedding; ``glorot``: uniform in ±0.05, as Keras'."""
         import torch
 
         weight = torch.empty(sum(self.levels), self.width)

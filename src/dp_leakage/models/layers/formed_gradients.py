@@ -1,4 +1,4 @@
-"""Per-example gradients that are held as they are, for layers of which nothing else is known."""
+"""Per-example gradients stored explicitly, for layers without a special structure."""
 
 from __future__ import annotations
 

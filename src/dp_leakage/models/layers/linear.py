@@ -30,7 +30,7 @@ class Linear(Layer):
 
     @property
     def alone(self) -> bool:
-        """Products with a single column, and on some processors with a single input, depend on what lies beside."""
+        """Products with a single column, and on some processors with a single input, depend on adjacent memory."""
         return 1 in (self.inputs, self.outputs)
 
     def parameter_shapes(self) -> dict[str, Shape]:

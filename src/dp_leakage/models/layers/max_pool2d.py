@@ -78,6 +78,6 @@ class MaxPool2d(Layer):
         return nn.MaxPool2d(self.size, self.stride, self.padding)
 
     def _halves(self, x: Tensor) -> bool:
-        """Whether the fast way can be used."""
+        """Return whether the fast implementation applies."""
         touching = self.size == 2 and self.stride in (None, 2) and not self.padding
         return touching and x.device.type == "cpu" and x.shape[-1] % 2 == 0 and x.shape[-2] % 2 == 0

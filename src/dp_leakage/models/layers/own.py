@@ -1,7 +1,7 @@
 """The user's own layers: plugins with a literal ``LAYER``, which an architecture's setting ``activation`` can name.
 
-Such a layer has no parameters and keeps the shape of records. Its class derives from `Layer`. Before a training with it
-begins, its forward and backward pass are compared with those of its own `torch.nn` twin.
+Such a layer has no parameters and preserves the shape of records. Its class derives from `Layer`. Before a training,
+its forward and backward pass are compared with those of its equivalent `torch.nn` module.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OwnLayer:
-    """What the plugin declares about its layer.
+    """Declaration of a plugin's layer.
 
     Attributes:
         module: the plugin.
@@ -54,10 +54,10 @@ layers_of = partial(things_of, WORD, _layer)  # the layers that one file declare
 
 
 def own_layer(name: str, settings: Mapping[str, Any]) -> Layer:
-    """The layer of a plugin, made with these settings over its own defaults.
+    """Create a plugin's layer with these settings over its defaults.
 
     Raises:
-        UserError: the plugin makes something that is no `Layer`, has parameters, or changes the shape of records.
+        UserError: the object is not a `Layer`, has parameters, or changes the shape of records.
     """
     entry = OWN[name]
     made_by = function(entry.module, entry.name)
@@ -74,7 +74,7 @@ def own_layer(name: str, settings: Mapping[str, Any]) -> Layer:
 
 
 def check_own(layers: tuple[Layer, ...]) -> None:
-    """Compares every plugin's layer among these with its `torch.nn` twin.
+    """Compare every plugin's layer among these with its equivalent `torch.nn` module.
 
     Raises:
         UserError: its forward or backward pass differs, it changes its input, or one example's output depends on the

@@ -20,7 +20,9 @@ Layers = tuple[Layer, ...]
 
 
 def parameter_shapes(layers: Layers, prefix: str = "") -> dict[str, Shape]:
-    """Name → shape of every parameter of one model, in order; the names are those of the exported `nn.Sequential`."""
+    """Return name → shape of every parameter of one model, in order, with the names of the exported
+    `nn.Sequential`.
+    """
     return {
         f"{prefix}{index}.{name}": shape
         for index, layer in enumerate(layers)
@@ -29,7 +31,7 @@ def parameter_shapes(layers: Layers, prefix: str = "") -> dict[str, Shape]:
 
 
 def fixed(layers: Layers) -> Parameters:
-    """What a model has beside its parameters, name → tensor on the meta device."""
+    """Return a model's fixed tensors, name → tensor on the meta device."""
     return {f"{index}.{name}": tensor for index, layer in enumerate(layers) for name, tensor in layer.fixed().items()}
 
 
@@ -50,14 +52,16 @@ def initial_parameters(layers: Layers, generator: Generator, scheme: str = "torc
 
 
 def output_shape(layers: Layers, shape: Shape) -> Shape:
-    """Shape of one record after all ``layers``, given its ``shape`` before them."""
+    """Return the shape of one record after all ``layers``, given its ``shape`` before them."""
     for layer in layers:
         shape = layer.output_shape(shape)
     return shape
 
 
 def activation_floats(layers: Layers, shape: Shape) -> int:
-    """Roughly how many floats a forward and backward pass of one record holds, to choose how many go at once."""
+    """Estimate the floats that a forward and backward pass of one record holds, to choose how many records share a
+    pass.
+    """
     count = 2 * math.prod(shape)
     for layer in layers:
         count += layer.activation_floats(shape)
@@ -68,7 +72,7 @@ def activation_floats(layers: Layers, shape: Shape) -> int:
 def forward(
     layers: Layers, parameters: Parameters, x: Tensor, dropout: list[Generator] | None = None, prefix: str = ""
 ) -> tuple[Tensor, list[Kept]]:
-    """Outputs (K, B, …) of K models on x, and what each layer keeps.
+    """Return the outputs (K, B, …) of K models on x, and each layer's values for the backward pass.
 
     x is (K, B, …), or (1, B, …) if all models get the same records. ``dropout`` is one generator per model; without it
     dropout does nothing (evaluation).

@@ -1,10 +1,10 @@
-"""A whole model as one layer: the user's own `torch.nn.Module`, of which nothing is known but its parameters.
+"""A whole model as one layer: the user's own `torch.nn.Module`, about which only the parameters are known.
 
-Its per-example gradients are formed by Opacus' hooks, which use `torch.func` where they know no rule for a layer of it.
-A sum whose weights are known beforehand, as in plain training, is one ordinary backward pass.
+Its per-example gradients are formed by Opacus' hooks, which use `torch.func` where they know no rule for a layer of
+it. A sum whose weights are known beforehand, as in plain training, is one ordinary backward pass.
 
-The module's own tensors are only a workplace. Before each pass the numbers of one model are copied there, so whatever a
-forward pass writes into a parameter is lost; what it writes into a buffer is kept as that model's.
+The module's own tensors are only a workplace. Before each pass the numbers of one model are copied there, so whatever
+a forward pass writes into a parameter is lost; what it writes into a buffer is kept as that model's.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TorchModule(Layer):
 
     @cached_property
     def workplace(self) -> nn.Module:
-        """The module in which all models' numbers take turns, with Opacus' hooks where it can have them."""
+        """Return the module that holds each model's numbers in turn, with Opacus' hooks if possible."""
         import torch
 
         with torch.random.fork_rng(devices=[]), torch.inference_mode(False):
@@ -72,7 +72,7 @@ class TorchModule(Layer):
 
     @property
     def has_hooks(self) -> bool:
-        """Whether they are there; plain training does without."""
+        """Return whether the hooks are attached; plain training does without."""
         return "hooks" in vars(self)
 
     @property
@@ -90,7 +90,7 @@ class TorchModule(Layer):
         return {name: own.to(device="meta") for name, own in tensors_of(self.workplace) if name not in known}
 
     def initial(self, generator: Generator, scheme: str) -> Parameters:
-        """As in `Layer`: those that the module gives itself, whatever the scheme."""
+        """As `Layer`: the module's own initial values, whatever the scheme."""
         import torch
 
         with torch.random.fork_rng(devices=[]):
@@ -178,7 +178,7 @@ class TorchModule(Layer):
             return self.make()
 
     def _load(self, name: str, parameters: Parameters, model: int, like: Tensor) -> None:
-        """Copies one model's numbers into the workplace, and forgets what a pass left there."""
+        """Copy one model's numbers into the workplace, and forgets what a pass left there."""
         import torch
 
         with torch.inference_mode(False), torch.no_grad():
@@ -246,7 +246,7 @@ class Pass:
 
     @cached_property
     def formed(self) -> dict[str, Tensor]:
-        """Name → (B, …), every example's gradient.
+        """Return name → (B, …), every example's gradient.
 
         Raises:
             UserError: Opacus cannot form them, or the module does not keep records on the first axis.
@@ -329,12 +329,12 @@ class PartGradients(OnDemand):
 
 
 def trained(module: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters that ask for a gradient, by name."""
+    """Return the parameters that require a gradient, by name."""
     return {name: own for name, own in module.named_parameters() if own.requires_grad}
 
 
 def tensors_of(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """All parameters, then all buffers, also those that ``state_dict`` leaves out."""
+    """Yield all parameters, then all buffers, including those outside ``state_dict``."""
     yield from module.named_parameters()
     yield from module.named_buffers()
 

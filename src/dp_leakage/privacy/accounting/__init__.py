@@ -1,6 +1,6 @@
-"""ε ↔ noise for every mechanism, under every accountant that can account for it.
+"""ε ↔ noise for every mechanism, under every accountant that covers it.
 
-``Mechanism`` says what happened in training; an accountant says whether it supports that, and at what ε.
+`Training` describes the training; an accountant states whether it covers it, and computes ε.
 """
 
 from dp_leakage.privacy.accounting.case import Case

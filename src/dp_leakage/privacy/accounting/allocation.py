@@ -45,12 +45,12 @@ AGREEMENT = 3e-3  # relative; the error falls to a quarter with each grid, so a 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A likelihood ratio under Q on a geometric grid, of mean 1.
+    """Likelihood ratio under Q on a geometric grid, with mean 1.
 
     Attributes:
         spacing: h of the logarithms.
-        lowest: the first place: i stands for the ratio e^{ih}.
-        masses: float64 (n,), Q's masses at the places from ``lowest`` on.
+        lowest: the first index: i represents the ratio e^{ih}.
+        masses: float64 (n,), Q's masses at the indices from ``lowest`` on.
         zero: Q's mass at ratio 0.
         infinite: P's mass where Q has none.
     """
@@ -74,14 +74,16 @@ class Ratio:
         return float(np.sqrt(self.masses @ (logs - mean) ** 2))
 
     def refined(self, spacing: float) -> "Ratio":
-        """The same on a grid whose spacing is this one's over a power of two, or this one."""
+        """Return the ratio on a grid with this spacing, or this spacing over a power of two."""
         times = round(self.spacing / spacing)
         masses = np.zeros((len(self.masses) - 1) * times + 1)
         masses[::times] = self.masses
         return Ratio(spacing, self.lowest * times, masses, self.zero, self.infinite)
 
     def trimmed(self) -> "Ratio":
-        """Without the places at both ends that together hold less than ``NOTHING``, split between 0, ∞ and the rest."""
+        """Drop grid points at both ends with a total mass below ``NOTHING``, and move it to 0, ∞ and the remaining
+        points.
+        """
         ratios = np.exp(self.places * self.spacing)
         of_p = self.masses * ratios
         start = int(np.searchsorted(np.cumsum(self.masses), NOTHING))
@@ -100,7 +102,7 @@ class Ratio:
 
 
 def one_step(apart: float, spacing: float) -> Ratio:
-    """The ratio of N(apart, 1) and N(0, 1) under the second, each cell's mass split between its two ends."""
+    """Return the ratio of N(apart, 1) and N(0, 1) under the second, each cell's mass split between its two ends."""
     pair = losses.gaussian(apart)
     last = int(np.ceil(pair.reach / spacing))
     places = np.arange(-last, last + 1)
@@ -117,7 +119,7 @@ def one_step(apart: float, spacing: float) -> Ratio:
 
 
 def mean(a: Ratio, b: Ratio, weight: float) -> Ratio:
-    """The distribution of weight·A + (1 − weight)·B for independent A and B, on the finer of their grids.
+    """Return the distribution of weight·A + (1 − weight)·B for independent A and B, on the finer of their grids.
 
     Two places that lie d apart make a value that lies a fixed number of spacings above the first: it is split between
     the two places around it, and all pairs with this d are handled at once.
@@ -144,7 +146,7 @@ def mean(a: Ratio, b: Ratio, weight: float) -> Ratio:
 
 
 def _with_zeros(total: Ratio, a: Ratio, b: Ratio, weight: float) -> Ratio:
-    """Adds to a mean the cases in which one of the two is 0: its mass there goes to places below, and to 0."""
+    """Add to a mean the cases in which A or B is 0: their mass goes to lower grid points and to 0."""
     found, zero = total.masses.copy(), total.zero
     for one, other, part in ((a, b, weight), (b, a, 1 - weight)):
         places = one.lowest - total.lowest + int(np.floor(np.log(part) / total.spacing)) + np.arange(len(one.masses))
@@ -157,7 +159,7 @@ def _with_zeros(total: Ratio, a: Ratio, b: Ratio, weight: float) -> Ratio:
 
 
 def one_epoch(apart: float, steps: int, points: int) -> Ratio | None:
-    """L of t steps, on grids of at least so many ``points`` in a standard deviation of ln L; None if one is too large.
+    """Return L of t steps, on grids of at least ``points`` per standard deviation of ln L; None if a grid is too large.
 
     By binary powers: means of 1, 2, 4, … steps, and of those that make up t.
     """
@@ -206,7 +208,9 @@ def of_replacement(epoch: Ratio) -> list[Losses]:
 
 
 def totals(sigma: float, steps: int, epochs: int, replaced: bool, beside: float) -> Iterator[list[Losses]]:
-    """The losses of all epochs, in both directions or alike in both, on ever finer grids; arguments as `epsilon`'s."""
+    """Yield the losses of all epochs, in both directions or one for both, on ever finer grids; arguments as in
+    `epsilon`.
+    """
     apart, points = 1 / sigma, FIRST
     while apart * (apart / 2 + 10) <= LARGEST and (epoch := one_epoch(apart, steps, points)):
         once = of_replacement(epoch) if replaced else of_presence(epoch)
@@ -223,14 +227,15 @@ def totals(sigma: float, steps: int, epochs: int, replaced: bool, beside: float)
 
 
 def epsilon(sigma: float, steps: int, epochs: int, delta: float, replaced: bool = False, beside: float = 0.0) -> float:
-    """ε of Gaussian noise with random allocation: never too small, and mostly tight to 1e-3 for a unit in or out.
+    """Return ε of Gaussian noise with random allocation: never too small, and mostly tight to 1e-3 for add/remove of a
+    unit.
 
     At most the ε of an attacker who knows every batch, which is exact (`library.gaussian_epsilon`).
 
     Args:
         sigma: σ > 0 relative to the clipping norm.
         steps: t, of an epoch.
-        epochs: k ≥ 1, for each of which steps are drawn anew.
+        epochs: k ≥ 1, for each of which steps are drawn again.
         delta: in (0, 1).
         replaced: replace_one neighbors; else a unit is in or out.
         beside: ρ = Δ²/2σ² ≥ 0 of a Gaussian mechanism without sampling, for one unit in or out, that is composed with
@@ -245,7 +250,7 @@ def epsilon(sigma: float, steps: int, epochs: int, delta: float, replaced: bool 
 def profile(
     sigma: float, steps: int, epochs: int, replaced: bool = False, beside: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """δ(ε) ≥ 0 in both directions, never too small; arguments and grid as for ``epsilon``.
+    """Return δ(ε) ≥ 0 in both directions, never too small; arguments and grid as for ``epsilon``.
 
     Returns:
         ε, float64 (n,), rising from 0, and δ, float64 (n,), at most 1; None if no grid fits.

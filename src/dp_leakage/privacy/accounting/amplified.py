@@ -1,4 +1,4 @@
-"""The cost of sampled Gaussian steps by advanced composition, as it was counted before the moments accountant."""
+"""Advanced composition of sampled Gaussian steps, as used before the moments accountant."""
 
 from math import exp, expm1, log, log1p, sqrt, tanh
 
@@ -8,13 +8,12 @@ from dp_leakage.privacy.accounting.library import gaussian_epsilon
 def advanced_epsilon(
     rate: float, sigma: float, delta: float, steps: int, projection_noise: float | None = None
 ) -> float:
-    """ε of T Poisson-sampled Gaussian steps: each amplified by its sampling, then composed; a bound.
+    """Return an upper bound on ε of T Poisson-sampled Gaussian steps: each amplified by sampling, then composed.
 
     δ is cut into equal shares: one for the composition, one for all steps together, and one for the projection if there
-    is one. A step is (ε₀, δ₀)-DP on its batch (exactly, Balle & Wang 2018), and so (ln(1 + q(e^ε₀ − 1)), qδ₀)-DP on
-    the data (Balle, Barthe & Gaboardi 2018). T steps with (ε', δ') are (ε'√(2T ln(1/δ'')) + Tε'(e^ε' − 1)/(e^ε' +
-    1), Tδ' + δ'')-DP (Kairouz, Oh & Viswanath 2015, theorem 3.4), or (Tε', Tδ')-DP if that is less. The
-    projection's ε is added.
+    is one. A step is (ε₀, δ₀)-DP on its batch (exactly, Balle & Wang 2018), and so (ln(1 + q(e^ε₀ − 1)), qδ₀)-DP on the
+    data (Balle, Barthe & Gaboardi 2018). T steps with (ε', δ') are (ε'√(2T ln(1/δ'')) + Tε'(e^ε' − 1)/(e^ε' + 1), Tδ' +
+    δ'')-DP (Kairouz, Oh & Viswanath 2015, theorem 3.4), or (Tε', Tδ')-DP if that is less. The projection's ε is added.
     Neighbors: add_remove.
 
     Args:
@@ -22,7 +21,7 @@ def advanced_epsilon(
         sigma: > 0, relative to the clipping norm.
         delta: in (0, 1), of everything together.
         steps: T ≥ 1.
-        projection_noise: of a private PCA of the same records; None for none.
+        projection_noise: of a private PCA of the same records; None: none.
     """
     share = delta / (2 if projection_noise is None else 3)
     unsampled = gaussian_epsilon(sigma, share / (steps * rate), 1)

@@ -1,4 +1,4 @@
-"""The question to an accountant, checked once."""
+"""Input of an accountant, checked once."""
 
 from dataclasses import dataclass
 from math import ceil, erfc, exp, floor, log10, sqrt
@@ -14,7 +14,7 @@ COMPOSING = ("rdp", "pld")  # accountants that can add what a private projection
 
 @dataclass(frozen=True)
 class Case:
-    """A question about a training: which ε an accountant finds for it, at which δ and for which neighbors.
+    """Input of an accountant: a training, δ, the neighbors, and the conversion from Rényi divergence.
 
     Attributes:
         training: as the accountant counts it, see `counted`.
@@ -46,8 +46,8 @@ class Case:
 
     @classmethod
     def counted(cls, training: Training, accountant: str, delta: float, conversion: str = "tight") -> "Case":
-        """The question to an accountant that may not cover the training's sampler, which a study must declare in an
-        ``accounting_note``: it then counts batches by its own.
+        """Construct for an accountant that may not cover the training's sampler, as declared in ``accounting_note``: it
+        then assumes batches of its own sampler.
         """
         samplers = accountant_named(accountant).samplers
         sampler = training.sampler if training.sampler in samplers else samplers[0]
@@ -76,7 +76,9 @@ class Case:
 
     @property
     def summed(self) -> bool:
-        """Whether directional noise is drawn around the batch's sum, so that a sum of zero has some fixed direction."""
+        """Return whether directional noise is drawn around the batch's sum, so that an empty sum also has a
+        direction.
+        """
         return self.training.mechanism.noise == "vmf" and self.training.mechanism.summed
 
     @property
@@ -101,7 +103,7 @@ class Case:
 
     @property
     def apart(self) -> float:
-        """How far neighboring data sets' clipped sums can lie apart, in clipping norms."""
+        """Return the largest distance between clipped sums of neighboring data sets, in clipping norms."""
         return 2.0 if self.neighbors == "replace_one" else 1.0
 
     @property
@@ -142,7 +144,7 @@ def projection_cost(training: Training, neighbors: str) -> float:
 
 
 def check_projection(accountant: str, noise: float) -> None:
-    """Refuses an accountant that cannot compose a private projection with the training, and a projection without noise.
+    """Refuse an accountant that cannot compose a private projection with the training, and a projection without noise.
 
     Raises:
         UserError: either is the case.
@@ -157,7 +159,7 @@ def check_projection(accountant: str, noise: float) -> None:
 
 
 def check_share(noise: float, epsilon: float, delta: float) -> None:
-    """Refuses a private projection that spends a whole budget, so that nothing is left for the training.
+    """Refuse a private projection that spends a whole budget, so that nothing is left for the training.
 
     Under add_remove, between whose neighbors it spends least, by the exact δ of a Gaussian (Balle & Wang 2018,
     theorem 8).
@@ -184,7 +186,7 @@ def check_share(noise: float, epsilon: float, delta: float) -> None:
 
 
 def _gaussian_delta(epsilon: float, sigma: float) -> float:
-    """The δ of one Gaussian mechanism at an ε, without the imports that `library` takes while a study is planned.
+    """Return δ of one Gaussian mechanism at an ε, without `library`'s imports, which are slow during planning.
 
     For an ε whose exponential overflows it is 0.
     """

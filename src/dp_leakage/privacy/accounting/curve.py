@@ -1,4 +1,4 @@
-"""What a training proves, as a curve: the tightest known for its mechanism, between neighboring sets of records."""
+"""Trade-off curve proven for a training: the tightest known for its mechanism, between neighboring sets of records."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -26,23 +26,23 @@ TIGHT, LOOSE = 1e-6, 1e-3
 
 
 def proven_curve(training: Training, neighbors: Neighbors, delta: float | None = None) -> TradeOff | None:
-    """`_of_one`, for as many units as come and go together (group privacy: Dong, Roth & Su 2022, theorem 2.14).
+    """Return the curve of `_of_one` for all units that change together (group privacy: Dong, Roth & Su 2022, theorem
+    2.14).
 
-    None too where the number of units differs between neighbors.
+    Returns None also if the number of units differs between neighbors.
     """
     curve = None if training.moves else _of_one(training, neighbors, delta)
     return None if curve is None else tradeoff.several(curve, training.records)
 
 
 def _of_one(training: Training, neighbors: Neighbors, delta: float | None) -> TradeOff | None:
-    """The largest true positive rate of any test between neighboring trainings, at every false positive rate.
+    """Return the largest true positive rate of any test between neighboring trainings, at every false positive rate.
 
     For Gaussian noise the curve is exact if every record is used once an epoch, in batches that everybody may know.
     Otherwise it comes from the privacy loss distribution: `library.loss_profile` for Poisson batches,
     `allocation.profile` for balls in bins, `losses.profile` for batches of a fixed size and for directional noise,
-    there lowered by the pure ε. Where a grid is impossible it comes from Rényi divergences. A
-    (sub)class changes with one of its records, so two of them change if a record of one class replaces one of
-    another.
+    there lowered by the pure ε. Where a grid is impossible it comes from Rényi divergences. A (sub)class changes with
+    one of its records, so two of them change if a record of one class replaces one of another.
 
     Args:
         training: see ``Training``; with noise.
@@ -88,8 +88,8 @@ def _gaussian(training: Training, neighbors: Neighbors) -> TradeOff | None:
 
 
 def _replaced(training: Training, relative: float, beside: float) -> TradeOff:
-    """Batches whose sums lie up to one apart, in units where the noise is ``relative``: with the unit, with its
-    replacement, and without either.
+    """Return the curve for batches whose sums (with the unit, its replacement, or neither) are at most one apart, with
+    noise ``relative``.
     """
     if training.rate == 1:
         return tradeoff.gaussian(sqrt(training.steps / relative**2 + 2 * beside))
@@ -98,7 +98,9 @@ def _replaced(training: Training, relative: float, beside: float) -> TradeOff:
 
 
 def _allocated(training: Training, replaced: bool) -> TradeOff:
-    """Balls in bins: at most what somebody reaches who knows every batch. The projection is that of one record."""
+    """Return the curve for balls in bins: at most that of an observer who knows every batch. The projection's unit is a
+    record.
+    """
     sigma, beside = training.mechanism.sigma, projection_cost(training, "add_remove")
     if training.mechanism.unit == "batch":
         sigma /= 2
@@ -110,7 +112,9 @@ def _allocated(training: Training, replaced: bool) -> TradeOff:
 
 
 def _group(training: Training, neighbors: Neighbors) -> TradeOff | None:
-    """Units are (sub)classes: a record that comes or goes changes its class's bounded mean, by up to 2C."""
+    """Return the curve for (sub)classes as units: adding or removing a record changes its class's bounded mean by up to
+    2C.
+    """
     if training.mechanism.sampler != "class_poisson":
         return None
     once = poisson(training, training.mechanism.sigma / 2, True, projection_cost(training, "zero_out"))
@@ -118,7 +122,7 @@ def _group(training: Training, neighbors: Neighbors) -> TradeOff | None:
 
 
 def poisson(training: Training, relative: float, replaced: bool, beside: float) -> TradeOff:
-    """Poisson batches whose sums, with the unit, lie up to one apart, in units where the noise is ``relative``.
+    """Return the curve for Poisson batches whose sums, with the unit, are up to one apart, with noise ``relative``.
 
     Without the unit the sum lies in the middle if the unit is ``replaced``, else at one of the two ends.
     """
@@ -129,7 +133,7 @@ def poisson(training: Training, relative: float, replaced: bool, beside: float) 
 
 
 def _divergences(training: Training, relative: float, replaced: bool, beside: float) -> TradeOff:
-    """From the Rényi divergences that the accountant ``rdp`` takes; arguments as for ``poisson``."""
+    """Return the curve from the Rényi divergences of the accountant ``rdp``; arguments as for ``poisson``."""
     orders, each = renyi.step_divergence(training.rate, relative, replaced)
     return tradeoff.renyi(orders, training.uses * each + beside * orders)
 
@@ -187,8 +191,8 @@ def _own(training: Training, neighbors: Neighbors, delta: float | None) -> Trade
 
 
 def proves(mechanism: Mechanism, neighbors: Neighbors) -> bool:
-    """Whether the mechanism, with enough noise, limits how well such neighboring sets of *records* can be
-    distinguished.
+    """Return whether the mechanism, with enough noise, limits the distinguishability of such neighboring sets of
+    *records*.
     """
     if mechanism.noise == "none":
         return False

@@ -1,4 +1,4 @@
-"""What dp-accounting computes: exact Gaussian composition, and privacy loss distributions."""
+"""Functions of dp-accounting: exact Gaussian composition, and privacy loss distributions."""
 
 from math import inf, sqrt
 from typing import Any
@@ -25,7 +25,7 @@ VAST = 1e8
 
 
 def gaussian_epsilon(sigma: float, delta: float, uses: int) -> float:
-    """Exact ε of ``uses`` Gaussian mechanisms without sampling: one with σ/√uses (Balle & Wang 2018).
+    """Return the exact ε of ``uses`` Gaussian mechanisms without sampling: one with σ/√uses (Balle & Wang 2018).
 
     σ is relative to how far neighboring data sets' sums can lie apart.
     """
@@ -53,7 +53,7 @@ def gaussian_sigma(epsilon: float, delta: float, uses: int) -> float:
 
 
 def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbors: str, beside: float = 0.0) -> float:
-    """ε of the Poisson-sampled Gaussian from its privacy loss distribution; a bound, tight to about 1e-3.
+    """Return ε of the Poisson-sampled Gaussian from its privacy loss distribution; a bound, tight to about 1e-3.
 
     Without sampling (q = 1) it is the exact ε of ``gaussian_epsilon``.
 
@@ -95,7 +95,7 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbors: 
 
 
 def fixed_size_epsilon(rate: float, relative: float, delta: float, steps: int, beside: float = 0.0) -> float:
-    """ε of Gaussian steps whose batches have a fixed size, drawn without replacement; replace_one, a bound.
+    """Return an upper bound on ε of Gaussian steps with fixed-size batches drawn without replacement; replace_one.
 
     From the privacy loss distribution of the pair in `losses.one_step`, and at most the Rényi bound.
 
@@ -115,7 +115,8 @@ def fixed_size_epsilon(rate: float, relative: float, delta: float, steps: int, b
 def loss_profile(
     rate: float, sigma: float, replaced: bool, steps: int, beside: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """δ(ε) ≥ 0 of the Poisson-sampled Gaussian from its privacy loss distribution, in both directions; never too small.
+    """Return δ(ε) ≥ 0 of the Poisson-sampled Gaussian from its privacy loss distribution, in both directions; never too
+    small.
 
     The library connects the dots of the loss distribution (Doroshenko et al. 2022), so every grid gives a bound. This
     grid is a sixteenth of a step's typical loss, which changes the advantage by less than a thousandth and takes about
@@ -169,7 +170,7 @@ def _composed(step: Any, steps: int) -> Any:
 
 
 def _lost(total: Any, steps: int) -> float:
-    """How much rounding may have taken from any δ of a composition of so many steps, and of one mechanism beside."""
+    """Bound the rounding error of any δ of a composition of this many steps and one further mechanism."""
 
     def of_one(p: np.ndarray) -> float:
         # The norm of one power less, by Hölder's inequality.

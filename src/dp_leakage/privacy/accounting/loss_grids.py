@@ -1,7 +1,7 @@
-"""The privacy loss distribution of one sampled Gaussian step on a grid, as dp-accounting makes it.
+"""Privacy loss distribution of one sampled Gaussian step on a grid, equal to dp-accounting's.
 
-The library finds where a loss is reached for one loss at a time, in Python, which takes nine tenths of its time. Here
-all are found at once; everything else is the library's.
+The library solves for each loss separately, in Python, which takes nine tenths of its time. Here all losses are solved
+at once; everything else is the library's.
 """
 
 from math import ceil, exp, floor, inf, log, log1p
@@ -11,7 +11,8 @@ import numpy as np
 
 
 def gaussian_step(sigma: float, spacing: float, rate: float = 1.0, *, replaced: bool = False) -> Any:
-    """The distribution of one step's privacy loss, rounded up to a grid by connected dots (Doroshenko et al. 2022).
+    """Return the distribution of one step's privacy loss, rounded up to a grid by connected dots (Doroshenko et al.
+    2022).
 
     Args:
         sigma: relative to the clipping norm, > 0.
@@ -55,7 +56,7 @@ def _on_grid(sigma: float, spacing: float, rate: float, direction: Any) -> Any:
 
 
 def _reached(epsilon: np.ndarray, sigma: float, rate: float, direction: str) -> tuple[np.ndarray, np.ndarray]:
-    """Which losses ε are reached at all, and up to which output each of these is; losses fall as outputs rise."""
+    """Return which losses ε occur at all, and the largest output of each; losses decrease as outputs increase."""
     if direction == "REPLACE":
         return np.ones(len(epsilon), dtype=bool), _reached_by_replacing(epsilon, sigma, rate)
     sign = 1 if direction == "REMOVE" else -1
@@ -72,7 +73,7 @@ def _reached(epsilon: np.ndarray, sigma: float, rate: float, direction: str) -> 
 
 
 def _reached_by_replacing(epsilon: np.ndarray, sigma: float, rate: float) -> np.ndarray:
-    """For the pair (1−q) N(0) + q N(−1), (1−q) N(0) + q N(1)."""
+    """As `_reached` for the pair (1−q) N(0) + q N(−1), (1−q) N(0) + q N(1)."""
     if rate == 1:
         return -epsilon * sigma**2 / 2
     size = np.abs(epsilon) / 2

@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Losses:
-    """A privacy loss under P on a grid.
+    """Privacy loss under P on a grid.
 
     Attributes:
         spacing: of the grid, which holds 0.
@@ -71,7 +71,7 @@ class Losses:
         return float(self.masses @ self.values**2)
 
     def repeated(self, times: int) -> "Losses | None":
-        """The sum of ``times`` independent losses; None if its grid would be too large."""
+        """Return the sum of ``times`` independent losses; None if its grid would be too large."""
         if times == 1:
             return replace(self, infinite=min(self.infinite + rounding(1, 1, 1.0), 1.0))
         low, high = self._range(times)
@@ -106,7 +106,7 @@ class Losses:
         return np.minimum(np.maximum(finite, 0.0) + self.infinite, 1.0)
 
     def epsilon(self, delta: float) -> float:
-        """The least ε ≥ 0 with E_e^ε(P‖Q) ≤ δ; inf if there is none."""
+        """Return the least ε ≥ 0 with E_e^ε(P‖Q) ≤ δ, or inf."""
         if self.infinite > delta:
             return np.inf
         values, above, below = self._sums
@@ -119,7 +119,7 @@ class Losses:
 
     @cached_property
     def _sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The losses l above 0, (n,), and of those from each one on P's mass and Q's mass times e^l, (n + 1,)."""
+        """Return the losses l above 0, (n,), and the tail sums of P's mass and of Q's mass times e^l, (n + 1,)."""
         from scipy.signal import lfilter
 
         positive = self.values > 0
@@ -128,7 +128,9 @@ class Losses:
         return self.values[positive], np.cumsum(p)[::-1], q[::-1]
 
     def _range(self, times: int) -> tuple[int, int]:
-        """The places outside of which the sum of the places of ``times`` losses has at most ``TAIL``, by Chernoff."""
+        """Return the indices outside of which the sum of ``times`` losses has a mass of at most ``TAIL``, by
+        Chernoff.
+        """
         from scipy.special import logsumexp
 
         kept = self.masses > 0
@@ -148,7 +150,7 @@ class Losses:
 
 
 def gaussian(apart: float) -> Pair:
-    """N(apart, 1) and N(0, 1), whose loss is normal with mean apart²/2."""
+    """Return the pair N(apart, 1) and N(0, 1), whose loss is normal with mean apart²/2."""
     from scipy.special import ndtr
 
     def masses(limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -187,7 +189,7 @@ def variance(pair: Pair) -> float:
 
 
 def one_step(pair: Pair, rate: float, how: How, spacing: float) -> list[Losses]:
-    """The loss of one step that samples its batch, from each neighbor to the other (one loss if they are alike).
+    """Return the loss of one sampled step, from each neighbor to the other (one loss if both are equal).
 
     With B the step with the unit, C with its replacement, and A without either, where any two are dominated by P, Q:
 
@@ -223,7 +225,7 @@ def one_step(pair: Pair, rate: float, how: How, spacing: float) -> list[Losses]:
 
 
 def _dots(spacing: float, first: int, p: np.ndarray, q: np.ndarray, before: float = 0.0, ended: bool = False) -> Losses:
-    """Connects the dots of a profile (Doroshenko et al. 2022): each cell's masses move to its two ends.
+    """Connect the dots of a profile (Doroshenko et al. 2022): each cell's masses move to its two ends.
 
     P and Q keep their masses, so the profile between the ends becomes its chord, which lies above.
 
@@ -245,7 +247,7 @@ def _dots(spacing: float, first: int, p: np.ndarray, q: np.ndarray, before: floa
 
 
 def profile(pair: Pair, rate: float, how: How, steps: int, beside: float = 0.0) -> tuple[np.ndarray, np.ndarray] | None:
-    """δ(ε) ≥ 0 of all steps, between neighbors in both directions; never too small, and mostly tight to 1e-4.
+    """Return δ(ε) ≥ 0 of all steps, between neighbors in both directions; never too small, and mostly tight to 1e-4.
 
     Args:
         pair: see ``Pair``.
@@ -280,7 +282,9 @@ def profile_of(totals: Iterable[list[Losses]], agreement: float = AGREEMENT) -> 
 
 
 def epsilon_of(totals: Iterable[list[Losses]], delta: float, agreement: float = AGREEMENT) -> float:
-    """The largest ε of some losses at δ, on the first of ever finer grids where it settles; inf if there is none."""
+    """Return the largest ε of some losses at δ, on the first of ever finer grids where it converges; inf without any
+    grid.
+    """
 
     def answer(total: list[Losses]) -> float:
         return max(one.epsilon(delta) for one in total)
@@ -290,7 +294,7 @@ def epsilon_of(totals: Iterable[list[Losses]], delta: float, agreement: float = 
 
 
 def rounding(steps: int, size: int, norm: float) -> float:
-    """Bounds the error of any δ of T alike losses that are added up by Fourier transforms.
+    """Bound the error of any δ of T equal losses that are added up by Fourier transforms.
 
     With u = ``UNIT``, each frequency F of one loss is off by at most g = (4 log₂ N + 16) u: a mass passes log₂ N
     butterflies of 4u at most (Higham 2002, §24.1), and 16u are for the masses themselves, whose errors cancel between
@@ -310,7 +314,9 @@ def rounding(steps: int, size: int, norm: float) -> float:
 def settled(
     totals: Iterable[list[Losses]], answer: Callable[[list[Losses]], float], agreement: float = AGREEMENT
 ) -> list[Losses] | None:
-    """The first of ever finer totals with which the answer moves little, or the last; None if there is none."""
+    """Return the first of ever finer totals with which the answer hardly changes, or the last; None if there are no
+    totals.
+    """
     best, previous = None, np.inf
     for total in totals:
         best, now = total, answer(total)

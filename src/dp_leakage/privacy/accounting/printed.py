@@ -1,4 +1,4 @@
-"""The papers' closed formulas, as printed or as in their authors' code.
+"""Closed formulas of papers, as printed or as in their authors' code.
 
 Notation: k epochs, δ of the whole training, σ relative to the clipping norm. jayaraman2019 composes k epochs without
 amplification: a record is used once an epoch, in one batch, whose sum it moves by at most C.
@@ -24,17 +24,17 @@ def naive_epsilon(sigma: float, delta: float, epochs: int) -> float:
 
 
 def naive_is_valid(sigma: float, delta: float, epochs: int) -> bool:
-    """Whether the classic Gaussian formula holds: each epoch's ε is below 1."""
+    """Return whether the classic Gaussian formula holds: each epoch's ε is below 1."""
     return _classic_gaussian(delta / epochs) / sigma < 1
 
 
 def advanced_sigma(epsilon: float, delta: float, epochs: int) -> float:
-    """σ = √(k ln(2.5k/δ)) (√(ln(2/δ)+2ε) + √ln(2/δ)) / ε: advanced composition of k epochs.
+    """Return σ = √(k ln(2.5k/δ)) (√(ln(2/δ)+2ε) + √ln(2/δ)) / ε: advanced composition of k epochs.
 
-    Half of δ goes to the composition, half is split over the epochs' classic Gaussian mechanisms; each
-    epoch's ε₀ solves ε = ε₀ √(2k ln(2/δ)) + k ε₀². Using k ε₀² in place of the usual k ε₀ (e^ε₀−1) is sound, since a
-    pure mechanism's mean privacy loss is at most ε₀²/2. A bound only where ε₀ < 1; see ``advanced_is_valid``.
-    Neighbors: zero_out. Source: jayaraman2019's released code.
+    Half of δ goes to the composition, half is split over the epochs' classic Gaussian mechanisms; each epoch's ε₀
+    solves ε = ε₀ √(2k ln(2/δ)) + k ε₀². Using k ε₀² in place of the usual k ε₀ (e^ε₀−1) is sound, since a pure
+    mechanism's mean privacy loss is at most ε₀²/2. A bound only where ε₀ < 1; see ``advanced_is_valid``. Neighbors:
+    zero_out. Source: jayaraman2019's released code.
     """
     a = log(2 / delta)
     return sqrt(epochs * log(2.5 * epochs / delta)) * (sqrt(a + 2 * epsilon) + sqrt(a)) / epsilon
@@ -47,7 +47,7 @@ def advanced_epsilon(sigma: float, delta: float, epochs: int) -> float:
 
 
 def advanced_is_valid(sigma: float, delta: float, epochs: int) -> bool:
-    """Whether the classic Gaussian formula holds: each epoch's ε is below 1."""
+    """Return whether the classic Gaussian formula holds: each epoch's ε is below 1."""
     return _classic_gaussian(delta / (2 * epochs)) / sigma < 1
 
 
@@ -68,7 +68,7 @@ def zcdp_epsilon(sigma: float, delta: float, epochs: int) -> float:
 
 
 def theorem1_epsilon(sigma: float, delta: float, rate: float, steps: int, neighbors: str) -> float:
-    """ε = 4q √(T ln(1/δ)) / σ for replacing a (sub)class, half of it for adding or removing one.
+    """Return ε = 4q √(T ln(1/δ)) / σ for replacing a (sub)class, half of it for adding or removing one.
 
     zhang2020, theorem 1 (σ² = 16 q² T ln(1/δ)/ε²) and remark 1. Its proof replaces κ(κ+1)/(1−q) by κ², so it is an
     approximation and no bound, even where the theorem's conditions on noise, rate and order hold: at large ε it can lie
@@ -96,7 +96,7 @@ classifier_tf.py:21)."""
 
 
 def authors_sigma(epsilon: float, delta: float, epochs: int, batch_size: float, dataset_size: int) -> float:
-    """The σ that jayaraman2019 trained with under ``rdp``: from the table in its released code.
+    """Return the σ that jayaraman2019 trained with under ``rdp``: from the table in its released code.
 
     Raises:
         UserError: the table has no such training or ε.

@@ -1,9 +1,9 @@
 """Rényi divergences of sampled mechanisms, and their conversion to (ε, δ).
 
-dp-accounting also has those of the sampled Gaussian. Ours exists for two reasons. A calibration needs tens of ε, and
-one takes 3 ms here, at the best order found by search, but 3 s there over the published accountant's 2,200 orders. And
-the library's values at fractional orders, which decide where ε exceeds 10, sum the absolute values of an alternating
-series: they are 16 % too large at order 1.3, and more at large σ. The tests compare the two.
+dp-accounting has these of the sampled Gaussian too. This module exists for two reasons. A calibration needs tens of ε,
+and one takes 3 ms here, at the best order found by search, but 3 s there over the published accountant's 2,200 orders.
+And the library's values at fractional orders, which decide where ε exceeds 10, sum the absolute values of an
+alternating series: they are 16 % too large at order 1.3, and more at large σ. The tests compare the two.
 """
 
 from functools import lru_cache
@@ -28,7 +28,7 @@ def epsilon_from_renyi(orders: np.ndarray, divergence: np.ndarray, delta: float,
 
 
 def epsilon_at_orders(orders: np.ndarray, divergence: np.ndarray, delta: float, conversion: str) -> np.ndarray:
-    """The ε that each order's Rényi bound implies with δ, float64 (n,). A negative value stands for 0.
+    """Return the ε that each order's Rényi bound implies with δ, float64 (n,). A negative value is equivalent to 0.
 
     Args:
         orders: float64 (n,), each > 1.
@@ -48,7 +48,7 @@ def epsilon_at_orders(orders: np.ndarray, divergence: np.ndarray, delta: float, 
 def sampled_gaussian_epsilon(
     rate: float, sigma: float, replace: bool, steps: int, delta: float, conversion: str, beside: float = 0.0
 ) -> float:
-    """ε of T steps of the sampled Gaussian, and of Gaussian mechanisms without sampling beside them.
+    """Return ε of T steps of the sampled Gaussian, composed with Gaussian mechanisms without sampling.
 
     Args:
         rate: q in (0, 1].
@@ -74,7 +74,9 @@ def sampled_gaussian_epsilon(
 
 
 def step_divergence(rate: float, sigma: float, replace: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Orders around those that matter, float64 (n,), rising, and one step's divergence at them; arguments as above."""
+    """Return ascending orders around the relevant ones, float64 (n,), and one step's divergence at them; arguments as
+    above.
+    """
     return _coarse(rate, sigma, replace)
 
 
@@ -99,14 +101,13 @@ def _divergence(rate: float, sigma: float, replace: bool, orders: np.ndarray) ->
 
 
 def poisson_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarray:
-    """Rényi divergence of (1−q) N(0,σ²) + q N(1,σ²) from N(0,σ²), by quadrature.
+    """Return the Rényi divergence of (1−q) N(0,σ²) + q N(1,σ²) from N(0,σ²), by quadrature.
 
-    Neighbors: add_remove, Poisson sampling; of the two directions this is the larger (Mironov, Talwar &
-    Zhang 2019). With w the density ratio at a standard normal u, e^{(α−1)D} − 1 = E[w^α − 1 − α(w−1)]. Since the mean
-    of w is one, the subtraction does not change the value, but it makes the integrand non-negative and keeps every
-    digit of a divergence as small as 1e-20. The trapezoidal rule converges geometrically for this analytic
-    integrand: the nearest singularity lies πσ off the real axis, so a spacing of 0.4 min(1, σ) leaves an
-    error of about e^−49.
+    Neighbors: add_remove, Poisson sampling; of the two directions this is the larger (Mironov, Talwar & Zhang 2019).
+    With w the density ratio at a standard normal u, e^{(α−1)D} − 1 = E[w^α − 1 − α(w−1)]. Since the mean of w is one,
+    the subtraction does not change the value, but it makes the integrand non-negative and keeps every digit of a
+    divergence as small as 1e-20. The trapezoidal rule converges geometrically for this analytic integrand: the nearest
+    singularity lies πσ off the real axis, so a spacing of 0.4 min(1, σ) leaves an error of about e^−49.
 
     Args:
         rate: q in (0, 1).
@@ -123,7 +124,7 @@ def poisson_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarra
 
 
 def replaced_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarray:
-    """A bound on the Rényi divergence of the sampled Gaussian for replace_one neighbors, by quadrature.
+    """Return a bound on the Rényi divergence of the sampled Gaussian for replace_one neighbors, by quadrature.
 
     The outputs are P = (1−q) μ₀ + q μ₁ and Q = (1−q) μ₀ + q μ₂, and any two of the μ lie at most one unit apart before
     noise. In sampling without replacement, μ₀ has another unit in place of the one in question. By advanced joint
@@ -147,13 +148,13 @@ def replaced_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarr
 
 
 def _apart(rate: float, sigma: float, replace: bool, orders: np.ndarray) -> np.ndarray:
-    """Bounds on the divergences of ``poisson_gaussian`` and ``replaced_gaussian`` for small σ, in closed form.
+    """Return bounds on the divergences of ``poisson_gaussian`` and ``replaced_gaussian`` for small σ, in closed form.
 
-    With x = u/σ − 1/2σ² and w = 1 + v, v = q(e^x − 1), the integrand is bounded piece by piece, for 1 < α ≤ 2:
-    where v ≤ 0 by its value at the least, v = −q, as it is convex there (nothing for replace_one, which starts at
-    v = 0); where 0 < v ≤ 1 by its second-order term α(α−1)/2 v², for replace_one twice that; where v > 1, as w = b + a
-    with b = qe^x and a = 1 − q below it, by w^α ≤ b^α (1 + αs + α(α−1)/2 s²), s = a/b, and w^{1−α} ≤ 1. The means of
-    powers e^{px} over u > u₁ are e^{p(p−1)/2σ²} Φ(p/σ − u₁). If the normals lie far apart, next to nothing is lost.
+    With x = u/σ − 1/2σ² and w = 1 + v, v = q(e^x − 1), the integrand is bounded piece by piece, for 1 < α ≤ 2: where v
+    ≤ 0 by its value at the least, v = −q, as it is convex there (nothing for replace_one, which starts at v = 0); where
+    0 < v ≤ 1 by its second-order term α(α−1)/2 v², for replace_one twice that; where v > 1, as w = b + a with b = qe^x
+    and a = 1 − q below it, by w^α ≤ b^α (1 + αs + α(α−1)/2 s²), s = a/b, and w^{1−α} ≤ 1. The means of powers e^{px}
+    over u > u₁ are e^{p(p−1)/2σ²} Φ(p/σ − u₁). If the normals lie far apart, next to nothing is lost.
 
     Args:
         rate: q in (0, 1).

@@ -1,4 +1,4 @@
-"""ε of one training under every accountant that applies to how it was trained."""
+"""ε of one training under every accountant that covers it."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -25,16 +25,15 @@ HALFWAY = ("poisson", "balls_in_bins")
 
 
 class Spent(NamedTuple):
-    """What one accountant says about a training.
+    """ε of a training by one accountant.
 
     Attributes:
         accountant: a key of ``rules.ACCOUNTANTS``.
         epsilon: ε at the training's δ (at δ = 0 for ``vmf_pure`` and ``per_step``).
-        neighbors: the relation of the statement.
-        valid: whether it bounds what this training spent.
-        sampling: ``as_trained``, or ``hypothetical_SAMPLER``: what the same noise would spend if batches were drawn in
-            that way.
-        note: why it is not valid, or what else to know; may be empty.
+        neighbors: the neighboring relation of ε.
+        valid: whether it is an upper bound for this training.
+        sampling: ``as_trained``, or ``hypothetical_SAMPLER``: the ε of the same noise with batches of that sampler.
+        note: the reason if it is not valid, or a further remark; may be empty.
     """
 
     accountant: str
@@ -46,15 +45,14 @@ class Spent(NamedTuple):
 
 
 def epsilon_report(training: Training, delta: float, accountant: str | None = None) -> list[Spent]:
-    """ε under every accountant that supports the mechanism, the nominal accountant's first.
+    """Compute ε under every accountant that supports the mechanism, the nominal accountant's first.
 
-    Shuffled Gaussian trainings also get what ``rdp`` and ``pld`` would say about Poisson batches, as
-    ``hypothetical_poisson``. A nominal accountant that assumes another sampler or unit gives its number for those,
-    marked as not valid. Without noise there are no rows. Accountants that cannot add what a private projection spent
-    say nothing.
+    Shuffled Gaussian trainings also get the ε of ``rdp`` and ``pld`` for Poisson batches, as ``hypothetical_poisson``.
+    A nominal accountant that assumes another sampler or unit gives its number for those, marked as not valid. Without
+    noise there are no rows. Accountants that cannot add the cost of a private projection are left out.
 
     Args:
-        training: how it went.
+        training: the training.
         delta: in (0, 1).
         accountant: the nominal one; its rows come first.
 
@@ -79,7 +77,7 @@ def epsilon_report(training: Training, delta: float, accountant: str | None = No
 
 
 def _as_claimed(accountant: str, training: Training, delta: float) -> Spent:
-    """What the nominal accountant says about a training that breaks its assumptions."""
+    """Return the nominal accountant's ε for a training that violates its assumptions."""
     check_noise(accountant, training.mechanism)
     case = Case.counted(training, accountant, delta)
     sampling = "as_trained" if case.sampler == training.sampler else f"hypothetical_{case.sampler}"
@@ -114,14 +112,14 @@ def _gaussian(training: Training, delta: float) -> Iterator[Spent]:
 
 
 def _own(training: Training, delta: float) -> Iterator[Spent]:
-    """The number for noise of a file or plugin of its own, which only that can compute."""
+    """Yield the ε of noise with its own file or plugin, which only that file can compute."""
     for name, neighbors in _supported(training.mechanism):
         epsilon = epsilon_spent(Case(training, name, delta, neighbors))
         yield Spent(name, epsilon, neighbors, ACCOUNTANTS[name].claim != "as_printed", "as_trained", "")
 
 
 def printed_validity(case: Case, sigma: float) -> tuple[bool, str]:
-    """Whether the formula of an ``as_printed`` Gaussian accountant is a bound here, and the reason if not."""
+    """Return whether the formula of an ``as_printed`` Gaussian accountant is a bound here, and the reason if not."""
     match case.accountant:
         case "naive":
             valid, note = printed.naive_is_valid(sigma, case.delta, case.epochs), CLASSIC
@@ -144,7 +142,7 @@ def _directional(training: Training, delta: float) -> Iterator[Spent]:
 
 
 def _supported(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
-    """Accountant and neighbors, for each that supports the mechanism's noise, sampler and unit.
+    """Yield accountant and neighbors, for each that supports the mechanism's noise, sampler and unit.
 
     A plugin's accountant counts only for what the plugin does, however many other trainings it would have a number for.
     """

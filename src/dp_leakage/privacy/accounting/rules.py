@@ -1,4 +1,4 @@
-"""What each accountant assumes: the only place that says which samplers, noise and neighbors it covers.
+"""Assumptions of each accountant: the only place that states the samplers, noise and neighbors it covers.
 
 These functions compute nothing, so that the workflow can refuse a configuration while it builds the DAG.
 """
@@ -26,7 +26,7 @@ POISSON = ("poisson", "class_poisson", CYCLIC_POISSON)
 
 
 def relation_of_game(design: str, sampler: str) -> Neighbors:
-    """The neighbors between which a membership attack chooses.
+    """Return the neighbors that a membership attack distinguishes.
 
     In a fixed ``split``, a member against a non-member: one record in place of another. With ``coins``, one for each
     record: with a record or without it, in otherwise equal batches; under Poisson sampling that is ``add_remove``.
@@ -37,7 +37,7 @@ def relation_of_game(design: str, sampler: str) -> Neighbors:
 
 
 def accountant_named(name: str) -> Accountant:
-    """The accountant's assumptions.
+    """Return an accountant's assumptions.
 
     Raises:
         UserError: no such accountant.
@@ -48,7 +48,7 @@ def accountant_named(name: str) -> Accountant:
 
 
 def claimed_neighbors(accountant: str, sampler: str, summed: bool = False) -> Neighbors:
-    """The relation of an accountant's ε if none is asked for.
+    """Return the default neighboring relation of an accountant's ε.
 
     Args:
         accountant: a key of ``ACCOUNTANTS``.
@@ -61,13 +61,13 @@ def claimed_neighbors(accountant: str, sampler: str, summed: bool = False) -> Ne
 
 
 def own_sampler(accountant: str, unit: str) -> str:
-    """The first of the accountant's samplers that draws such units, or simply the first."""
+    """Return the first of the accountant's samplers that draws such units, or else its first sampler."""
     samplers = accountant_named(accountant).samplers
     return "class_poisson" if holds_groups(unit) and "class_poisson" in samplers else samplers[0]
 
 
 def check_sampler(accountant: str, sampler: str) -> None:
-    """Refuses a sampler whose batches do not satisfy the accountant's assumptions.
+    """Refuse a sampler whose batches do not satisfy the accountant's assumptions.
 
     Raises:
         UserError: unknown accountant or sampler, or the two do not match.
@@ -83,7 +83,7 @@ def check_sampler(accountant: str, sampler: str) -> None:
 
 
 def check_noise(accountant: str, mechanism: Mechanism) -> None:
-    """Refuses a mechanism whose noise the accountant has no formula for.
+    """Refuse a mechanism whose noise the accountant has no formula for.
 
     Raises:
         UserError: unknown accountant, or it accounts for other noise.
@@ -97,9 +97,10 @@ def check_noise(accountant: str, mechanism: Mechanism) -> None:
 
 
 def is_of(accountant: str, mechanism: Mechanism) -> bool:
-    """Whether the mechanism does what a plugin does whose accountant this is; always for one of this package.
+    """Return whether the accountant may be used for the mechanism; True for every accountant of this package.
 
-    The ε of a plugin rests on its own bound, groups and noise, or else on its own batches.
+    A plugin's accountant applies only to the plugin's mechanism: its ε relies on the plugin's bound, groups and noise,
+    or else on its batches.
     """
     plugin = accountant_named(accountant).module
     if plugin not in FILES:
@@ -110,9 +111,9 @@ def is_of(accountant: str, mechanism: Mechanism) -> bool:
 
 
 def draws_its_units(mechanism: Mechanism) -> bool:
-    """Whether the sampler draws units of this kind, as accountants take for granted: groups, or single units.
+    """Return whether the sampler draws units of this type, as accountants assume: groups, or single units.
 
-    A plugin's draws single units, unless the plugin makes groups too.
+    A plugin's sampler draws single units, unless the plugin also defines groups.
     """
     sampler, unit = mechanism.sampler, mechanism.unit
     draws_groups = sampler == "class_poisson" or (sampler in FILES and sampler == unit)
@@ -120,7 +121,7 @@ def draws_its_units(mechanism: Mechanism) -> bool:
 
 
 def is_covered(mechanism: Mechanism) -> bool:
-    """Whether an accountant that proves what it says covers the noise under this sampler."""
+    """Return whether a valid accountant covers the noise under this sampler."""
     return draws_its_units(mechanism) and any(
         rules.noise == mechanism.noise
         and rules.claim != "as_printed"
@@ -131,7 +132,7 @@ def is_covered(mechanism: Mechanism) -> bool:
 
 
 def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
-    """Refuses a mechanism whose noise, sampler or unit the accountant does not cover, or whose plugin is another.
+    """Refuse a mechanism whose noise, sampler or unit the accountant does not cover, or whose plugin is another.
 
     Raises:
         UserError: unknown accountant, or it does not account for the mechanism.

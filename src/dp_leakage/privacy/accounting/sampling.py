@@ -1,6 +1,6 @@
-"""How sampling changes a step's Rényi divergence, for any noise.
+"""Effect of sampling on a step's Rényi divergence, for any noise.
 
-q is the unit's chance of being in the batch, D_α the divergence of a step whose batch holds the unit.
+q is the unit's probability of being in the batch, D_α the divergence of a step whose batch contains the unit.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Divergence = Callable[[np.ndarray], np.ndarray]
 
 
 def any_unit(rate: float, orders: np.ndarray, divergence: np.ndarray) -> np.ndarray:
-    """ln(1 − q + q e^{(α−1)D})/(α−1): joint convexity, for any way to draw batches and any real order.
+    """Return ln(1 − q + q e^{(α−1)D})/(α−1): joint convexity, for any way to draw batches and any real order.
 
     Neighbors: replace_one; also add_remove if the steps with and without the unit are at most D apart.
     """
@@ -25,10 +25,10 @@ def any_unit(rate: float, orders: np.ndarray, divergence: np.ndarray) -> np.ndar
 
 
 def poisson_unit(rate: float, orders: np.ndarray, divergence: Divergence) -> np.ndarray:
-    """Poisson sampling, add_remove: ln Σ C(α,j) q^j (1−q)^{α−j} e^{(j−1)D_j} / (α−1) at whole orders.
+    """Return ln Σ C(α,j) q^j (1−q)^{α−j} e^{(j−1)D_j} / (α−1) at whole orders: Poisson sampling, add_remove.
 
-    The exact divergence of (1−q) P + q Q from P if D_j is that of Q from P (Zhu & Wang 2019, theorem 6), and
-    the larger of the two directions if an involution swaps P and Q (Mironov, Talwar & Zhang 2019, theorem 5).
+    The exact divergence of (1−q) P + q Q from P if D_j is that of Q from P (Zhu & Wang 2019, theorem 6), and the larger
+    of the two directions if an involution swaps P and Q (Mironov, Talwar & Zhang 2019, theorem 5).
     """
     log_moments = _log_moments(orders, divergence)
     weights = _log_binomials(orders) + _powers(rate, orders) + _powers(1 - rate, orders, reverse=True)
@@ -37,10 +37,11 @@ def poisson_unit(rate: float, orders: np.ndarray, divergence: Divergence) -> np.
 
 
 def wor_unit(rate: float, orders: np.ndarray, divergence: Divergence, pure: float) -> np.ndarray:
-    """A fixed-size batch without replacement, replace_one (Wang, Balle & Kasiviswanathan 2019, theorem 9).
+    """Bound the divergence for a fixed-size batch without replacement, replace_one (Wang, Balle & Kasiviswanathan 2019,
+    theorem 9).
 
-    ln(1 + q² C(α,2) min{4 (e^{D_2}−1), e^{D_2} min{2, (e^{D_∞}−1)²}} + Σ_{j≥3} q^j C(α,j) e^{(j−1)D_j}
-    min{2, (e^{D_∞}−1)^j}) / (α−1) at whole orders; ``pure`` is D_∞, which may be infinite.
+    ln(1 + q² C(α,2) min{4 (e^{D_2}−1), e^{D_2} min{2, (e^{D_∞}−1)²}} + Σ_{j≥3} q^j C(α,j) e^{(j−1)D_j} min{2,
+    (e^{D_∞}−1)^j}) / (α−1) at whole orders; ``pure`` is D_∞, which may be infinite.
     """
     log_moments = _log_moments(orders, divergence)
     j = np.arange(2, log_moments.size + 2)
@@ -85,7 +86,7 @@ def _powers(base: float, orders: np.ndarray, reverse: bool = False) -> np.ndarra
 
 
 def _log_one_plus_sum(log_terms: np.ndarray) -> np.ndarray:
-    """ln(1 + Σ e^term) over the last axis, small sums kept to every digit."""
+    """Return ln(1 + Σ e^term) over the last axis, accurate for small sums."""
     top = log_terms.max(axis=-1)
     with np.errstate(under="ignore"):
         log_sum = top + np.log(np.exp(log_terms - top[..., None]).sum(axis=-1))

@@ -19,16 +19,17 @@ SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": inf}
 
 
 def selection_epsilon(training: Training, *, delta: float, mean: float, runs: str) -> float:
-    """ε of releasing the best of a random number of Poisson-sampled Gaussian trainings; add_remove neighbors, a bound.
+    """Return an upper bound on ε of releasing the best of a random number of Poisson-sampled Gaussian trainings;
+    add_remove.
 
-    By dp-accounting's ``RepeatAndSelectDpEvent``. What "best" means must not look at the training records itself, or
-    must be part of each run's own mechanism.
+    Computed by dp-accounting's ``RepeatAndSelectDpEvent``. The criterion for "best" must not use the training records,
+    or must be part of each run's mechanism.
 
     Args:
-        training: each run, with Gaussian noise and Poisson batches; all must be alike in it.
+        training: each run, with Gaussian noise and Poisson batches; it must be the same for all runs.
         delta: in (0, 1).
         mean: the expected number of runs, ≥ 1.
-        runs: ``logarithmic``, ``geometric`` (both at least one run) or ``poisson`` (perhaps none).
+        runs: ``logarithmic``, ``geometric`` (both at least one run) or ``poisson`` (possibly none).
 
     Raises:
         UserError: a value is out of range.
@@ -51,7 +52,7 @@ def selection_epsilon(training: Training, *, delta: float, mean: float, runs: st
 
 
 def drawn_runs(mean: float, runs: str, grid: int, seed: int) -> list[int]:
-    """Which of ``grid`` settings, counted from 0, to train in turn. Their number and each setting are drawn at random.
+    """Draw which of ``grid`` settings, counted from 0, to train in turn. Their number and each setting are random.
 
     Args:
         mean, runs: as for ``selection_epsilon``.

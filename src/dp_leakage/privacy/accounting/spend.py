@@ -21,13 +21,12 @@ SIGMA_TABLES = ("computed", "authors")
 
 
 def noise_for_budget(case: Case, epsilon: float, sigma_table: str = "computed") -> float:
-    """The least noise with which the training spends at most ``epsilon``: σ relative to the clipping norm, or for
-    directional noise the largest concentration κ.
+    """Return the least noise with an ε of at most ``epsilon``: σ relative to the clipping norm, or the largest κ.
 
     Args:
-        case: whose training needs no noise yet; ``noise_epsilon`` says where each accountant's formula, validity,
-            neighbors and source stand.
-        epsilon: > 0, the whole training's budget; for ``per_step`` that of one step.
+        case: its training needs no noise yet; ``noise_epsilon`` lists each accountant's formula, validity, neighbors
+            and source.
+        epsilon: > 0, the whole training's budget; for ``per_step`` the budget of one step.
         sigma_table: ``authors`` takes the σ for ``rdp`` from jayaraman2019's table, ``printed.AUTHORS_SIGMA``.
 
     Raises:
@@ -104,9 +103,9 @@ def least_noise(
     turns: int = MOST_TURNS,
     what: str = "epsilon",
 ) -> float:
-    """The noise whose ε lies within ``tolerance`` below the target: false position in log-log scale.
+    """Return the noise whose ε lies within ``tolerance`` below the target: false position in log-log scale.
 
-    ``what`` is the name of the target in a complaint, if it is not ε. The noise is bracketed from ``start`` in factors
+    ``what`` is the name of the target in errors, if it is not ε. The noise is bracketed from ``start`` in factors
     of e^stride, e^2·stride, … After ``turns`` rounds the search returns the least noise so far that does not exceed the
     target.
 

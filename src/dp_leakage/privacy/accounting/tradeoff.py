@@ -1,8 +1,8 @@
-"""The most that an attack can reach, as a curve: false positive rate → largest true positive rate.
+"""Trade-off curves: false positive rate → largest true positive rate of any attack.
 
-An attacker who must distinguish two neighboring trainings has a false positive rate α and misses a share β of the
-cases. Dong, Roth & Su (2022) call α ↦ least β the trade-off function f. Here tpr = 1 − f(fpr) is drawn, the curve above
-every ROC. All curves are symmetric (they hold whichever of the two trainings has the member), concave, on or above the
+An attacker who must distinguish two neighboring trainings has a false positive rate α and a false negative rate β.
+Dong, Roth & Su (2022) call α ↦ least β the trade-off function f. Here tpr = 1 − f(fpr) is used, the curve above every
+ROC. All curves are symmetric (they hold whichever of the two trainings has the member), concave, on or above the
 diagonal, and never below the truth: rounding goes up.
 """
 
@@ -25,7 +25,7 @@ LEAST_RATE = 1e-60  # that decides about an ε
 
 @dataclass(frozen=True)
 class TradeOff:
-    """What a training proves about every attack that distinguishes it from a neighboring one.
+    """Limit proven for every attack that distinguishes a training from a neighboring one.
 
     Attributes:
         of: fpr, float64 (n,) in [0, 1] → the largest tpr, float64 (n,).
@@ -46,16 +46,17 @@ class TradeOff:
         return 1.0 - self.tpr(alpha)
 
     def reconstruction(self, guess: float) -> float:
-        """The largest chance, in [guess, 1], to reconstruct a record, even for an attacker who knows all others.
+        """Return the largest probability, in [guess, 1], of reconstructing a record, even for an attacker who knows all
+        others.
 
-        To guess without the model, and to be right with a chance of ``guess`` at most, is to attack a training without
-        the unit. So what the attacker reaches is a true positive rate where ``guess`` is the false one (Balle, Cherubin
-        & Hayes 2022; Hayes, Mahloujifar & Balle 2023, arXiv 2302.07225, Theorem 2). If ``guess`` varies with the unit,
-        its mean counts, since the curve is concave.
+        Guessing without the model, with a success probability of at most ``guess``, attacks a training without the
+        unit. So the success with the model is a true positive rate at the false positive rate ``guess`` (Balle,
+        Cherubin & Hayes 2022; Hayes, Mahloujifar & Balle 2023, arXiv 2302.07225, Theorem 2). If ``guess`` varies with
+        the unit, use its mean, since the curve is concave.
 
         Args:
-            guess: in [0, 1], the chance of the best guess under what the attacker knows beforehand (κ). A guess is
-                right if it lies within a distance that the attacker names, so all kinds of reconstruction are meant.
+            guess: in [0, 1], the success probability of the best guess from prior knowledge (κ). A guess succeeds if it
+                lies within a distance chosen by the attacker, so all types of reconstruction are covered.
         """
         return float(self.tpr(guess))
 
@@ -70,7 +71,7 @@ class TradeOff:
 
     @property
     def mu(self) -> float:
-        """μ of the Gaussian trade-off with this advantage; the training's own μ if ``source`` is gaussian.
+        """Return μ of the Gaussian trade-off with this advantage; the training's own μ if ``source`` is gaussian.
 
         At other rates the curve may lie above that Gaussian; `mu_bound` bounds it everywhere.
         """
@@ -78,7 +79,7 @@ class TradeOff:
 
     @property
     def mu_bound(self) -> float:
-        """The smallest μ, to .1 % and never below it, whose Gaussian trade-off bounds the whole curve.
+        """Return the smallest μ, rounded up by at most 0.1 %, whose Gaussian trade-off bounds the whole curve.
 
         One number that is true at every rate (Gomez et al. 2025, arXiv 2503.10945). Rates below `SMALLEST` do not
         count. Infinite if a rate of 0 already identifies more than `SMALLEST` of the members, as (ε, δ)-DP with δ > 0
@@ -97,11 +98,11 @@ class TradeOff:
 
     @property
     def regret(self) -> float:
-        """How much `mu_bound` gives away, in [0, .5]: the largest difference of Bayes errors over all priors.
+        """Return how loose `mu_bound` is, in [0, 0.5]: the largest difference of Bayes errors over all priors.
 
-        An attacker who knows the share of members among those in question errs with a chance of at least the Bayes
-        error. This is by how much the Gaussian of `mu_bound` understates it at the worst share (the Δ-divergence of
-        Kaissis et al. 2024). Small, say below .01: μ says nearly all that the curve says.
+        An attacker who knows the share of members among the candidates errs with at least the Bayes error. The Gaussian
+        of `mu_bound` understates this error by at most the regret (the Δ-divergence of Kaissis et al. 2024). If it is
+        small, e.g. below 0.01, μ describes nearly the whole curve.
         """
         if self.source == "gaussian" or not np.isfinite(self.mu_bound):
             return 0.0 if self.source == "gaussian" else float("nan")
@@ -115,10 +116,10 @@ class TradeOff:
         return float(max(0.0, (np.minimum(own, trivial) - np.minimum(bound, trivial)).max()))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest ε ≥ 0 for which every attack's tpr is at most e^ε·fpr + δ; infinite if there is none.
+        """Return the smallest ε ≥ 0 for which every attack's tpr is at most e^ε·fpr + δ, or infinity.
 
-        On a grid of rates: between two of them the curve is at most what it is at the larger one, so that the ε is at
-        most .05 too large, and never too small.
+        Computed on a grid of rates: between two of them the curve is at most its value at the larger one. So ε is at
+        most 0.05 too large, and never too small.
         """
         fpr = np.geomspace(LEAST_RATE, 1.0, round(-20 * np.log(LEAST_RATE)))
         over = self.tpr(fpr) - delta
@@ -133,7 +134,7 @@ class TradeOff:
 
 # ---------------------------------------------------------------------- what is known → a curve
 def gaussian(mu: float) -> TradeOff:
-    """tpr = Φ(Φ⁻¹(fpr) + μ): exact for Gaussian noise without sampling (Dong, Roth & Su 2022, definition 6).
+    """Return tpr = Φ(Φ⁻¹(fpr) + μ): exact for Gaussian noise without sampling (Dong, Roth & Su 2022, definition 6).
 
     Args:
         mu: how far the neighboring trainings' outputs lie apart in standard deviations, ≥ 0; k compose to √(Σ μ²).
@@ -142,7 +143,7 @@ def gaussian(mu: float) -> TradeOff:
 
 
 def epsilon_delta(epsilon: float, delta: float) -> TradeOff:
-    """tpr = min(e^ε fpr + δ, 1 − e^−ε (1 − δ − fpr), 1): (ε, δ)-DP (Dong, Roth & Su 2022, proposition 2.5).
+    """Return tpr = min(e^ε fpr + δ, 1 − e^−ε (1 − δ − fpr), 1): (ε, δ)-DP (Dong, Roth & Su 2022, proposition 2.5).
 
     Args:
         epsilon: ≥ 0, may be infinite.
@@ -152,7 +153,7 @@ def epsilon_delta(epsilon: float, delta: float) -> TradeOff:
 
 
 def profile(epsilons: ArrayLike, deltas: ArrayLike) -> TradeOff:
-    """The lowest curve of many (ε, δ) at once: a privacy profile gives lines of slopes e^ε and e^−ε above the curve.
+    """Return the lowest curve of many (ε, δ): a privacy profile gives lines of slopes e^ε and e^−ε above the curve.
 
     Args:
         epsilons: float64 (n,), each ≥ 0.
@@ -171,7 +172,8 @@ def profile(epsilons: ArrayLike, deltas: ArrayLike) -> TradeOff:
 
 
 def renyi(orders: np.ndarray, divergence: np.ndarray) -> TradeOff:
-    """The curve from Rényi divergences: an attack's answer is also an output, so its two rates cannot diverge more.
+    """Return the curve from Rényi divergences: an attack's decision is also an output, so its two rates cannot diverge
+    more.
 
     tpr^α fpr^(1−α) + (1−tpr)^α (1−fpr)^(1−α) ≤ e^{(α−1) D}, and the same with the rates exchanged, for each order α:
     the tightest that one order implies (Balle, Barthe, Gaboardi, Hsu & Sato 2020). Solved for the largest tpr by
@@ -210,7 +212,7 @@ def _largest(fpr: np.ndarray, orders: np.ndarray, divergence: np.ndarray) -> np.
 
 
 def _binary_divergence(orders: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Rényi divergence of a coin with chance p from one with chance q, both in (0, 1]; inf if p is impossible."""
+    """Return the Rényi divergence between Bernoulli(p) and Bernoulli(q), p and q in (0, 1]; inf if p is impossible."""
     with np.errstate(divide="ignore", invalid="ignore"):
         heads = orders * np.log(p) + (1 - orders) * np.log(q)
         tails = np.where(p < 1, orders * np.log1p(-p) + (1 - orders) * np.log1p(-q), np.where(q < 1, -inf, 0.0))
@@ -219,7 +221,7 @@ def _binary_divergence(orders: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.n
 
 # ---------------------------------------------------------------------- curves → a curve
 def lowest(curves: Sequence[TradeOff]) -> TradeOff:
-    """The curve that holds if all of the given curves do."""
+    """Return the pointwise minimum, which holds if all given curves do."""
     best = min(curves, key=lambda curve: curve.advantage)
     return TradeOff(lambda fpr: np.min([curve.tpr(fpr) for curve in curves], axis=0), best.source)
 
@@ -233,7 +235,8 @@ def twice(curve: TradeOff) -> TradeOff:
 
 
 def several(curve: TradeOff, count: int) -> TradeOff:
-    """The curve for ``count`` ≥ 1 steps from neighbor to neighbor: F(F(…fpr)) (Dong, Roth & Su 2022, theorem 2.14).
+    """Return the curve for ``count`` ≥ 1 steps from neighbor to neighbor: F(F(…fpr)) (Dong, Roth & Su 2022, theorem
+    2.14).
 
     For Gaussian curves that is the curve of ``count`` times μ.
     """

@@ -26,7 +26,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 def pure_epsilon(kappa: float, case: Case) -> float:
-    """ε = 2κm for each step that a unit can take part in, δ = 0; always a bound.
+    """Return ε = 2κm for each step that a unit can take part in, δ = 0; always a bound.
 
     Neighbors: replace_one; add_remove too for Poisson batches of summed gradients. If the batch without the unit is
     within 2κm, sampling amplifies a step to ln(1 + q(e^{2κm} − 1)) (Balle, Barthe & Gaboardi 2018). That is always so
@@ -76,11 +76,11 @@ def loss_profile(kappa: float, case: Case, beside: float) -> tuple[np.ndarray, n
 
 
 def sampled_how(case: Case) -> tuple[float, How]:
-    """A unit's chance of being in a step, and how sampling amplifies the step: see `losses.one_step`.
+    """Return a unit's probability of being in a step, and how sampling amplifies the step: see `losses.one_step`.
 
-    Shuffled: each unit is in one batch an epoch, which is not amplified. Fixed size: another unit takes the place of
-    the one in question, so the step without it is also dominated by the pair. So it is for summed gradients in Poisson
-    batches, as an empty sum has a direction too. Otherwise the unit's absence shows.
+    Shuffled: each unit is in one batch per epoch, which is not amplified. Fixed size: another unit replaces the one in
+    question, so the step without it is also dominated by the pair. The same holds for summed gradients in Poisson
+    batches, as an empty sum has a direction too. Otherwise the output reveals the unit's absence.
     """
     if case.sampler == "shuffle":
         return 1.0, "shown"
@@ -138,7 +138,7 @@ def bessel_ratio(dimension: int, t: np.ndarray) -> np.ndarray:
 
 
 def vmf_pair(dimension: int, kappa: float) -> Pair:
-    """The losses between draws around antipodal vectors, the worst pair at every ε, from either side.
+    """Return the losses between draws around antipodal vectors, the worst pair at every ε, from either side.
 
     For unit vectors μ, μ' the loss κ⟨μ − μ', x⟩ exceeds ε on a cap around e, the direction of μ − μ'. If the two move
     further apart along the same circle, μ comes closer to e and μ' leaves it. A draw falls into a cap around e the more
@@ -192,7 +192,7 @@ def vmf_pair(dimension: int, kappa: float) -> Pair:
 
 @lru_cache(maxsize=8)
 def worst_pair(kappa: float, blocks: tuple[int, ...]) -> Pair | None:
-    """The losses of one step between antipodal vectors in every block, which get independent noise.
+    """Return the losses of one step between antipodal vectors in every block, with independent noise.
 
     Args:
         kappa: κ > 0.

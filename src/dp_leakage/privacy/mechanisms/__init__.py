@@ -1,4 +1,4 @@
-"""The mechanisms: every file of this folder is one. `base` says what a file holds.
+"""Mechanisms: every file of this folder defines one or more; `base` describes such a file.
 
 >>> sorted(MECHANISMS)[:8]
 ['adaptive', 'automatic', 'banded', 'banded_optimal', 'blt', 'class', 'gaussian', 'normalize']

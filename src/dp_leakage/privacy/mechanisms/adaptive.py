@@ -63,12 +63,12 @@ ACCOUNTANTS: dict[str, Accountant] = {}
 
 
 def bound(norm: Tensor, clip_norm: float) -> Tensor:
-    """min(1, C/‖g‖), with C as it stands at the beginning."""
+    """Return min(1, C/‖g‖) with the initial C."""
     return (clip_norm / norm.clamp(min=clip_norm)).clamp(max=1.0)
 
 
 class Noise(gaussian.Noise):
-    """Clips each model at a norm of its own, which it moves after every step."""
+    """Noise and clipping with a separate norm for each model, which changes after every step."""
 
     bounds = True
     remembered = ("clip_norms",)
@@ -88,7 +88,7 @@ class Noise(gaussian.Noise):
             row.normal_(0.0, self.of_sum * float(clip_norm) / self.divisor, generator=generator)
 
     def scales(self, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:
-        """As in `base.Noise`; counts the lengths, each by its weight."""
+        """As in `base.Noise`; also counts the norms below the threshold, weighted."""
         from dp_leakage.privacy.clipping import bound_scales
 
         clip_norms = self.clip_norm_of(models)
@@ -102,7 +102,7 @@ class Noise(gaussian.Noise):
         return self.clip_norms[models.start : models.stop]
 
     def finish(self) -> None:
-        """Moves the norms."""
+        """Move the norms."""
         quantile, rate = self.mechanism.settings["quantile"], self.mechanism.settings["rate"]
         for count, clip_norm, generator in zip(self.counts, self.clip_norms, self.generators, strict=True):
             noise = count.new_empty(1).normal_(0.0, self.of_count, generator=generator)
@@ -118,7 +118,7 @@ class Noise(gaussian.Noise):
 
 
 class _Silent(Noise):
-    """The same norms without noise, which stay."""
+    """The current clipping norms, without noise and without updates."""
 
     def add(self, step: int) -> None:
         """As in `base.Noise`."""

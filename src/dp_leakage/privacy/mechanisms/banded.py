@@ -1,20 +1,21 @@
-"""Gaussian noise that is correlated over steps: later steps take away part of what a step adds (DP-FTRL).
+"""Gaussian noise that is correlated over steps: later steps cancel part of a step's noise (DP-FTRL).
 
 The noise of step t is ζ_t = (B⁻¹z)_t with independent z_t ~ N(0, σ²C²I), where B is lower triangular, Toeplitz and
-banded, its first column of length one: that of the square root of the running sums' matrix (`correlated.root`), or the
-one that leaves the least noise in the running sums of so many steps (`correlated.optimal`).
+banded, with a first column of length one. This column is that of the square root of the running sums' matrix
+(`correlated.root`), or the one with the least noise in running sums over the given number of steps
+(`correlated.optimal`).
 
-If batches come in a fixed order (sampler ``cyclic``), a record takes part in the same step of each epoch. If there are
-at most as many bands as steps in an epoch, the columns of B for these steps share no row, and each has length at most
-one. So over k epochs a record moves B·(sums) by at most √k clipping norms, however the steps adapt (Denisov et al.
-2022), and z makes it a Gaussian mechanism with μ = √k/σ, exactly that of ``gdp``.
+If batches come in a fixed order (sampler ``cyclic``), a record takes part in the same step of each epoch. If the bands
+are at most the steps in an epoch, the columns of B for these steps share no row, and each has length at most one. So
+over k epochs a record moves B·(sums) by at most √k clipping norms, for adaptive steps too (Denisov et al. 2022), and z
+makes it a Gaussian mechanism with μ = √k/σ, exactly that of ``gdp``.
 
-With b bands, sampler ``cyclic_poisson`` gives each record one of b parts of the data, and step i samples part i mod b
-alone, at b times the rate (Choquette-Choo et al. 2023, arXiv 2306.08153, algorithm 2). So the steps that a record may
-be in lie b apart, and their columns again share no row. The b rows of one of them are a Gaussian mechanism of
-sensitivity one that sees the record if a coin of its own falls so: a Poisson-sampled one. Other records' gradients,
-which look at earlier rows, only move its mean by what is known. Together the ⌈T/b⌉ of them bound the training (their
-theorem 4), for an observer who knows the parts. One band is DP-SGD itself.
+With b bands, sampler ``cyclic_poisson`` assigns each record to one of b subsets of the data, and step i samples from
+subset i mod b only, with b times the sampling probability (Choquette-Choo et al. 2023, arXiv 2306.08153, algorithm 2).
+So the steps that a record may be in are b apart, and their columns again share no row. The b rows of one column are a
+Gaussian mechanism of sensitivity one that includes the record at random: a Poisson-sampled one. Other records'
+gradients, which depend on earlier rows, only shift its mean by a known amount. Together the ⌈T/b⌉ mechanisms bound the
+training (their theorem 4), for an observer who knows the subsets. One band is DP-SGD itself.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def epsilon(sigma: float, case: Case) -> float:
 
 
 def amount_for(epsilon: float, case: Case) -> float | None:
-    """σ for a budget, if there is a formula."""
+    """Return σ for a budget, or None without a formula."""
     from dp_leakage.privacy.accounting import library
 
     if case.sampler == CYCLIC_POISSON:
@@ -138,8 +139,8 @@ def amount_for(epsilon: float, case: Case) -> float | None:
 
 
 def proven(training: Training, neighbors: Neighbors) -> TradeOff | None:
-    """The trade-off curve between neighboring sets of records, exact in a fixed order; None there for add_remove,
-    which moves the others.
+    """Return the trade-off curve between neighboring sets of records, exact in a fixed order; None there for
+    add_remove, which shifts all later records.
     """
     from dp_leakage.privacy.accounting import tradeoff
     from dp_leakage.privacy.accounting.curve import poisson

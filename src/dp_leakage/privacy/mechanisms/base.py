@@ -1,4 +1,4 @@
-"""What a mechanism's file declares, and the interface of its noise.
+"""Interface of a mechanism's file, and the base class of its noise.
 
 A file of this folder declares one or more mechanisms in ``MECHANISMS``, the accountants that know its noise in
 ``ACCOUNTANTS``, and defines
@@ -53,7 +53,7 @@ PRIVATE = ANY | {
 
 @dataclass(frozen=True)
 class Accountant:
-    """What an accountant can account for, and what its number is worth.
+    """Trainings that an accountant covers, and the strength of its number.
 
     Attributes:
         noise: the noise it accounts for, a module of this folder or a plugin.
@@ -78,13 +78,13 @@ class Accountant:
         return tuple(self.relations)
 
     def claim_under(self, sampler: str) -> Claim:
-        """The claim under one sampler: batches that are drawn at random prove more than those known in advance."""
+        """Return the claim under one sampler: randomly drawn batches prove more than known ones."""
         return "bound" if self.claim == "exact" and sampler != "cyclic" else self.claim
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """A defense with noise, as studies name it.
+    """A private defense as studies name it.
 
     Attributes:
         label: its name in figures and reports.
@@ -117,7 +117,7 @@ class Declaration:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The mechanism's own settings with their defaults; None where there is none."""
+        """Return the mechanism's own settings with their defaults; None for a setting without default."""
         return {name: schema.get(DEFAULT) for name, schema in self.schemas.items()}
 
     @property
@@ -164,7 +164,9 @@ class Noise:
 
     @classmethod
     def waits(cls, mechanism: Mechanism) -> bool:
-        """If it ``directs``: whether a step waits for results on a GPU, which then cannot replay it from a graph."""
+        """Return whether a step of noise that ``directs`` waits for results on a GPU, which then cannot replay it from
+        a graph.
+        """
         return True
 
     def __init__(
@@ -206,7 +208,7 @@ class Noise:
         """
 
     def scales(self, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:
-        """If it ``bounds``: the factor that bounds and divides each gradient of these models, of lengths norms (k, B).
+        """Return, for noise that ``bounds``, the factor that bounds and divides each gradient of norms (k, B).
 
         ``weights`` (k, B) are 0 where there is no gradient; None if there are all. Called for every gradient of a step,
         between `add` and `finish`.
@@ -218,27 +220,29 @@ class Noise:
         return self.mechanism.clip_norm
 
     def silent(self, gradient: Tensor) -> Noise:
-        """The same bounds as now, without noise, for another buffer like `gradient`."""
+        """Return the current bounds, without noise, for another buffer like `gradient`."""
         return Noise(replace(self.mechanism, noise="none"), gradient, self.divisor, [], self.steps)
 
     def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:
-        """If it ``directs``: adds a noisy vector for each example of one model to ``total``, name → (1, …)."""
+        """Add, for noise that ``directs``, a noisy vector for each example of one model to ``total``, name → (1, …)."""
         raise NotImplementedError
 
     def add_all_examples(self, passed: BackwardPass, weights: Tensor | None, total: Parameters, models: range) -> None:
-        """`add_examples` for all of a lane's models, total name → (k, …).
+        """Add `add_examples` for all models of a batch, total name → (k, …).
 
-        ``weights`` (k, B) are 1 for a model's examples and 0 for the padding behind them; None if there is no padding.
-        A model must add the same bytes in any company.
+        ``weights`` (k, B) are 1 for a model's examples and 0 for the padding behind them; None: there is no padding. A
+        model must add the same bytes whichever models share its batch.
         """
         self.add_examples(passed, total, models.start)
 
     def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
-        """If it ``directs``: adds a noisy vector for the gradient ``mean`` of one unit, name → (1, …)."""
+        """Add, for noise that ``directs``, a noisy vector for the gradient ``mean`` of one unit, name → (1, …)."""
         raise NotImplementedError
 
     def add_all_units(self, means: Parameters, total: Parameters, models: range) -> None:
-        """`add_unit` for one unit of each of a lane's models, name → (k, …), with the same bytes in any company."""
+        """Add `add_unit` for one unit of each model of a batch, name → (k, …), with the same bytes whichever models
+        share it.
+        """
         self.add_unit(means, total, models.start)
 
     def tensors(self) -> dict[str, Tensor]:

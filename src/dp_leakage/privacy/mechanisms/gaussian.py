@@ -50,7 +50,7 @@ ACCOUNTANTS = {
 
 
 class Noise(base.Noise):
-    """N(0, (σC/divisor)²) on each number, drawn anew at each step."""
+    """N(0, (σC/divisor)²) on each number, independent in each step."""
 
     independent = (1.0,)
 
@@ -88,7 +88,7 @@ def epsilon(sigma: float, case: Case) -> float:
 
 
 def amount_for(epsilon: float, case: Case) -> float | None:
-    """σ for a budget, if there is a formula."""
+    """Return σ for a budget, or None without a formula."""
     from dp_leakage.privacy.accounting import library, printed
 
     match case.accountant:

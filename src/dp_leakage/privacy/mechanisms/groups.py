@@ -1,4 +1,4 @@
-"""Privacy for whole classes, or for subclasses of records that look alike (zhang2020): Gaussian noise on few sums."""
+"""Privacy for whole classes, or for subclasses of similar records (zhang2020): Gaussian noise on few sums."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Privacy for whole persons with several records each: Gaussian noise on the sum of their bounded mean gradients.
+"""User-level privacy, for people with several records each: Gaussian noise on the sum of their bounded mean gradients.
 
-Persons are drawn, and a person's gradient is the mean over the person's records, bounded as one (user-level DP-SGD:
-McMahan et al. 2018; Charles et al. 2024). So a person comes and goes like a record of DP-SGD, and its accountants hold
-with persons in place of records.
+Batches are drawn from people, and a person's gradient is the mean over the person's records, bounded as one (user-level
+DP-SGD: McMahan et al. 2018; Charles et al. 2024). So the accountants of DP-SGD hold with people in place of records.
 """
 
 from __future__ import annotations

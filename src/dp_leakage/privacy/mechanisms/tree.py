@@ -43,7 +43,7 @@ ACCOUNTANTS = {
 
 
 class Noise(base.Noise):
-    """What a step's partial sum adds to the running sum less the noise that it takes the place of."""
+    """Contribution of a step's partial sum to the running sum's noise, minus the noise that it replaces."""
 
     remembered = ("nodes",)
 

@@ -1,4 +1,4 @@
-"""Checks of every name and combination in a study that its schema cannot judge, before anything runs.
+"""Checks of names and combinations in a study that its schema cannot express, before anything runs.
 
 Each complaint names the key. Helpers that start with ``check_`` raise UserError with the first fault that they find.
 """
@@ -31,7 +31,7 @@ __all__ = ["check_reach", "check_sizes", "check_study"]
 
 
 def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
-    """Raises UserError with the first thing that is wrong with a study.
+    """Raise UserError for the first error of a study.
 
     Beside this, `check_reach` asks what its audits can reach, and `check_sizes` how many records there are.
 

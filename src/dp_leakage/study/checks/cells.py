@@ -1,4 +1,4 @@
-"""Checks of each cell: whether its model, defense, data set and training settings fit together."""
+"""Checks of each cell: consistency of its model, defense, data set and training settings."""
 
 from dataclasses import fields
 from importlib import import_module
@@ -41,7 +41,7 @@ def check_cells(study: Study) -> None:
 
 
 def _check_architecture(spec: Json, cell: Cell) -> None:
-    """Refuses a model that cannot take the projected features of its data set."""
+    """Refuse a model that cannot process the projected features of its data set."""
     architecture, components = dict(cell.training["architecture"]), components_of(spec, cell.dataset)
     if components is None or cell.training["engine"] not in TRAINERS or is_import_path(architecture["name"]):
         return
@@ -55,7 +55,7 @@ def _check_architecture(spec: Json, cell: Cell) -> None:
 
 
 def _check_answers(cell: Cell) -> None:
-    """Engines that keep only the models' answers allow no other attacks, and no mechanism protects their training."""
+    """Refuse other attacks and mechanisms for engines that store only the models' outputs."""
     engine, mechanism = cell.training["engine"], cell.columns["mechanism"]
     if engine not in ENGINES:
         words = (
@@ -159,7 +159,7 @@ def _check_training(study: Study, cell: Cell) -> None:
 
 
 def _check_steps(cell: Cell, steps: int, whose: str) -> None:
-    """Refuses settings of a mechanism's own noise that do not go with so many steps in an epoch.
+    """Refuse settings of a mechanism's own noise that do not suit this number of steps per epoch.
 
     A plugin's file is not run while planning.
     """
@@ -186,7 +186,7 @@ def _origin(spec: Json, cell: Cell, name: str, value: object) -> str:
 
 
 def check_tuning(study: Study) -> None:
-    """There are records set apart for tuning, and enough for the batches of every tuned cell."""
+    """Check that records are set apart for tuning, enough for the batches of every tuned cell."""
     if TUNE not in study.spec:
         for name, dataset in study.spec["datasets"].items():
             words = f"key 'datasets.{name}.roles' has the role '{TUNING}', which the missing key 'tune' would use"
@@ -212,5 +212,5 @@ def check_tuning(study: Study) -> None:
 
 
 def components_of(spec: Json, dataset: str) -> int | None:
-    """How many features a data set has after its projection; None if only the data can tell."""
+    """Return the number of features after a data set's projection; None if it depends on the data."""
     return (spec["datasets"][dataset].get("projection") or {}).get("components")

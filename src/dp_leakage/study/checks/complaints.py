@@ -1,4 +1,4 @@
-"""What every check of a study uses to complain: one sentence that names the key, its value and what is valid."""
+"""Error messages of the checks of a study: one sentence with the key, its value and the valid values."""
 
 from collections.abc import Iterable
 
@@ -6,12 +6,12 @@ from dp_leakage.common.errors import UserError, nearest
 
 
 def require(holds: bool, complaint: str) -> None:
-    """Raises UserError with ``complaint`` unless ``holds``."""
+    """Raise UserError with ``complaint`` unless ``holds``."""
     if not holds:
         raise UserError(complaint)
 
 
 def check_known(value: object, valid: Iterable[object], key: str) -> None:
-    """Raises UserError unless ``value`` is one of ``valid``."""
+    """Raise UserError unless ``value`` is one of ``valid``."""
     names = list(valid)
     require(value in names, f"key '{key}' is {value!r}; {nearest(value, names)}")

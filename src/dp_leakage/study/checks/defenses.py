@@ -22,7 +22,7 @@ from dp_leakage.study.checks.complaints import check_known, require
 
 
 def check_defenses(spec: Json) -> None:
-    """There is a baseline, and the keys of each entry suit its defense, accountant and models."""
+    """Check that a baseline exists, and that the keys of each entry suit its defense, accountant and models."""
     complaint = "key 'defenses' lacks the entry '- defense: none', to which every loss is relative"
     require(any(entry["defense"] == "none" for entry in spec["defenses"]), complaint)
     for position, entry in enumerate(spec["defenses"]):
@@ -47,7 +47,7 @@ def check_defenses(spec: Json) -> None:
 
 
 def _check_keys(entry: Json, key: str) -> None:
-    """Refuses keys that do not apply to this defense, and asks for those that it needs."""
+    """Refuse keys that do not apply to this defense, and require those that it needs."""
     kind = entry["defense"]
     for given in entry:
         others = [name for name in defenses() if given in keys_of(name)]
@@ -94,7 +94,7 @@ def _check_budgets(entry: Json, spec: Json, key: str) -> None:
 
 
 def _check_mechanism(entry: Json, mechanism: Json, key: str) -> None:
-    """Refuses a mechanism that the accountant does not cover or the trainer cannot carry out.
+    """Refuse a mechanism that the accountant does not cover or the trainer cannot carry out.
 
     With ``accounting_note`` a study declares that it uses a sampler or unit that its accountant does not assume.
     """
@@ -116,7 +116,7 @@ def _check_mechanism(entry: Json, mechanism: Json, key: str) -> None:
 
 
 def _check_target(step: Mechanism, neighbors: Neighbors, key: str) -> None:
-    """Refuses a limit on something that the mechanism's noise does not limit."""
+    """Refuse a limit on something that the mechanism's noise does not limit."""
     from dp_leakage.privacy.accounting.curve import proves
 
     words = f"{neighbors} neighbors, between which attacks choose in this study"

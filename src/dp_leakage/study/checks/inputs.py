@@ -1,4 +1,4 @@
-"""Checks of what a study trains on and with: names, printed results, design, data sets and models."""
+"""Checks of a study's inputs: names, printed results, design, data sets and models."""
 
 import csv
 import re
@@ -74,9 +74,9 @@ def check_published(spec: Json, folder: Path) -> None:
 
 
 def check_release(study: Study) -> None:
-    """The last day of a release is a day, and every training that it may draw can be trained.
+    """Check that a release's expiry is a date, and that every training it may draw is possible.
 
-    Whether that day is over is asked when something is released. A cell that only the command names is checked there.
+    Whether the date has passed is checked at release. So is a cell that only the command names.
     """
     wanted = study.spec.get("release", {})
     expires = wanted.get("expires")
@@ -90,7 +90,7 @@ def check_release(study: Study) -> None:
 
 
 def check_design(study: Study) -> None:
-    """The roles fit the study's design, and so do its attacks."""
+    """Check that roles and attacks fit the study's design."""
     wanted, other = (POOL, MEMBERS) if design_of(study.spec) == COINS else (MEMBERS, POOL)
     for name, dataset in study.spec["datasets"].items():
         key = f"datasets.{name}"
@@ -158,7 +158,7 @@ def check_datasets(study: Study) -> None:
 
 
 def _keeps(architecture: Json, layers: str) -> bool:
-    """Whether such layers of a network compute features, as far as one can tell before the records' shape is known."""
+    """Return whether such layers of a network compute features, as far as is known before the records' shape."""
     found = []
     for shape in SHAPES:
         try:
@@ -192,9 +192,9 @@ def _check_learning(spec: Json, dataset: str, projection: Json) -> None:
 
 
 def check_sizes(study: Study) -> None:
-    """The user's files, or a bundled set, have the records or persons that the roles ask for.
+    """Check that the user's files, or a bundled set, have enough records or people for the roles.
 
-    This reads a column of each new file, so it is for runs that ask for the study.
+    This reads a column of each new file, so it is only done for runs of the study.
     """
     for name, dataset in study.spec["datasets"].items():
         source, key = source_of(study.spec, name), f"study {study.target}: key 'datasets.{name}"
@@ -213,13 +213,13 @@ def check_sizes(study: Study) -> None:
 
 
 def _counted(source: Json, content: str | None) -> int | None:
-    """`count` of a source, done once for the same content. Raises UserError as that does."""
+    """Return `count` of a source, cached by content. Raises UserError as `count` does."""
     found: int | None = worked_out(f"count {identity({**source, 'content': content})}", lambda: count(source))
     return found
 
 
 def check_persons(study: Study) -> None:
-    """What a study of persons can do: membership, and no step that knows only records."""
+    """Restrict studies of people to membership, and to steps that can count people."""
     for name, dataset in study.spec["datasets"].items():
         if not by_person(study.spec, name):
             continue
@@ -269,7 +269,7 @@ def check_persons(study: Study) -> None:
 
 
 def _check_person_unit(mechanism: Json, design: str, place: str) -> None:
-    """Refuses accountants whose papers print them of single records, and an ε that is not of what the coins decide."""
+    """Refuse accountants that papers define for single records, and an ε for other units than the included ones."""
     proving = [name for name, rules in ACCOUNTANTS.items() if rules.claim != "as_printed" and rules.noise == "gaussian"]
     words = f"accountant {mechanism['accountant']} is printed of single records; valid is {', '.join(proving)}"
     require(mechanism["accountant"] in ("", *proving), f"{place}; {words}")
@@ -320,7 +320,7 @@ def _check_named(engine: str, architecture: Json, key: str) -> None:
 
 
 def _check_engine(engine: str, architecture: Json, key: str) -> None:
-    """Everything that an engine's architecture names exists, as far as one can tell without importing it."""
+    """Check that everything named by an engine's architecture exists, as far as possible without importing it."""
     valid = {"outputs": ("name", "of"), "onnx": ("name",)}.get(engine)
     for given in architecture:
         require(valid is None or given in valid, f"key '{key}.{given}' does not apply to engine {engine}; valid: name")

@@ -1,4 +1,4 @@
-"""Checks of what is measured on the trained models: attacks, audits and figures."""
+"""Checks of measurements on the trained models: attacks, audits and figures."""
 
 from itertools import product
 
@@ -69,7 +69,9 @@ def check_attacks(study: Study) -> None:
 
 
 def _check_images(attack: str, settings: Json, dataset: str, roles: Json) -> None:
-    """There are members enough for the images to rebuild and the other candidates, and images fill whole batches."""
+    """Check that there are enough members for the reconstructed images and other candidates, and that images fill
+    whole batches.
+    """
     count, batch, candidates = (settings.get(key) for key in ("images", "batch", "candidates"))
     if not isinstance(count, int) or MEMBERS not in roles:  # a plugin's may be anything
         return
@@ -133,7 +135,7 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
 
 
 def _check_auxiliary_training(spec: Json, role: str, dataset: str, model: str) -> None:
-    """Models can train as ``shadow.training`` says, and its batches are not larger than what they are drawn from."""
+    """Check that models can train as ``shadow.training`` says, with batches no larger than their data."""
     auxiliary = auxiliary_spec(spec, dataset, role)
     changes, size = auxiliary.get("training", {}), auxiliary["size"]
     engine: str = auxiliary.get("engine") or model_spec(spec, dataset, model).get("engine", "ensemble")
@@ -222,7 +224,7 @@ def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
 
 
 def check_reach(study: Study) -> None:
-    """Refuses a study with an audit that could not show its cell's claim even with perfect scores.
+    """Refuse a study with an audit that could not refute its cell's claim even with perfect scores.
 
     This takes SciPy and a second, so it is skipped for studies not requested.
     """
@@ -250,7 +252,7 @@ def _check_reach_of(study: Study, cell: Cell, name: str, design: Json) -> None:
 
 
 def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
-    """A figure's settings are known, and it draws something.
+    """Check that a figure's settings are known, and that it draws at least one cell.
 
     Args:
         study: the study.

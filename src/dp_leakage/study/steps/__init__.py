@@ -1,4 +1,4 @@
-"""Every step of the workflow: what it reads and writes, what sets it, which code counts, memory and time.
+"""Steps of the workflow: inputs, outputs, settings, code, memory and time of each.
 
 A new step is an entry of `STEPS` in one of these modules, a module of `dp_leakage.steps`, and a rule of
 ``workflow/rules`` with its files in sight, or a line of `judge`, whose jobs run several steps (`JOBS`). The rule asks

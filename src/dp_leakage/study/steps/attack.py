@@ -1,4 +1,4 @@
-"""The steps that ask models and attack by what they answer (``auxiliary.smk``, ``judge.smk``)."""
+"""Steps that query models and attack their outputs (``auxiliary.smk``, ``judge.smk``)."""
 
 from math import prod
 from pathlib import Path
@@ -45,7 +45,7 @@ ANSWERED_BY = {SIGNALS: "query", CLASS_SCORES: "query"}
 def query_settings(
     study: Study, dataset: str, model: str, role: str, defense: str | None = None, what: str = SIGNALS
 ) -> Json:
-    """Of step ``query``."""
+    """Return the settings of step ``query``."""
     if role == TARGET:
         trained = train_settings(study, study.cell(dataset, model, defense or "none"))
     else:
@@ -61,7 +61,7 @@ def query_settings(
 
 
 def _queries(study: Study, role: str) -> int:
-    """How many queries about each record the models of a role answer: the most that any attack on them wants."""
+    """Return the number of queries per record to the models of a role: the maximum over the attacks on them."""
     used = {name: ATTACKS[name].settings | given for name, given in study.spec["attacks"].items()}
     return max(
         (given.get("queries", 1) for name, given in used.items() if role in (TARGET, ATTACKS[name].needs)),
@@ -70,20 +70,20 @@ def _queries(study: Study, role: str) -> int:
 
 
 def _judged(study: Study, dataset: str, role: str) -> list[str]:
-    """Roles whose class scores are kept: those that membership is asked of, and the attacker's own."""
+    """Return the roles whose class scores are stored: those under attack and the attacker's own."""
     pool = {f"{role}_pool", *auxiliary_spec(study.spec, dataset, role).get("pool", [])}
     asked = set(asked_roles(study.spec["datasets"][dataset]["roles"]))
     return sorted({"target": asked, "shadow": pool, "reference": pool | asked}[role])
 
 
 def answered(study: Study, dataset: str, model: str, role: str, defense: str | None, what: str = SIGNALS) -> Input:
-    """The answers of a group of models, asked once."""
+    """Return the stored outputs of a group of models."""
     step, job = ANSWERED_BY[what], {"dataset": dataset, "model": model, "group": paths.group_of(role, defense)}
     return path_of(step, what, study=study.name, **job), made(study, step, None, **job, answers=what)
 
 
 def _asked(study: Study, dataset: str, model: str, role: str, defense: str | None, attack: str) -> dict[str, Input]:
-    """The inputs of an attack from one group of models, and the data if it looks at features."""
+    """Return the inputs of an attack from one group of models, and the data if it reads features."""
     reads, group = ATTACKS[attack].reads, (dataset, model, role, defense)
     inputs = {SIGNALS: answered(study, *group, SIGNALS)}
     if reads == "probabilities":
@@ -104,7 +104,7 @@ def fit_inputs(study: Study, dataset: str, model: str, attack: str, defense: str
 
 
 def fit_settings(study: Study, dataset: str, model: str, attack: str, defense: str | None = None) -> Json:
-    """Of step ``fit_attack``."""
+    """Return the settings of step ``fit_attack``."""
     entry = ATTACKS[attack]
     return {
         "study": study.name,
@@ -143,7 +143,7 @@ def attack_inputs(study: Study, cell: Cell, attack: str) -> dict[str, Input]:
 
 
 def _untrained(cell: Cell) -> Json:
-    """What models of a cell that need no training depend on, and the noise of their steps."""
+    """Return the settings that determine a cell's untrained models, and the noise of their steps."""
     own = {key: cell.training[key] for key in ("architecture", "dropout", "mechanism", "repeats")}
     return own | {key: cell.columns[key] for key in ("epochs", "batch_size", "n_records")}
 
@@ -160,7 +160,7 @@ def _reference_cell(study: Study, cell: Cell, attack: str) -> str:
 
 
 def attack_settings(study: Study, cell: Cell, attack: str) -> Json:
-    """Of what an attack finds in a cell: its scores, and its pictures if it makes any."""
+    """Return the settings of an attack's results on a cell: its scores, and images if it makes any."""
     entry, spec = ATTACKS[attack], study.spec
     return {
         "study": study.name,
@@ -191,7 +191,7 @@ def _attack_code(study: Study, cell: Cell, attack: str) -> str:
 
 
 def attacked(study: Study, cell: Cell, attack: str) -> str:
-    """Identity of what an attack finds in a cell: its scores, and its pictures if it makes any."""
+    """Return the identity of an attack's results on a cell: its scores, and images if it makes any."""
     return study.remembered(attack, cell.key, lambda: identity(attack_settings(study, cell, attack)))
 
 
@@ -221,17 +221,18 @@ def _attack_reads(study: Study, job: Job) -> Files:
 
 
 def _together(study: Study, job: Job) -> Json:
-    """Of what one attack reaches, or several membership attacks together."""
+    """Return the settings for the metrics of one attack, or of several membership attacks together."""
     part = job["part"]
     own = {"family": ATTACKS[part].family} if part in ATTACKS else _from_two_sources(study, job)
     return {"part": part, "reads": found_by(study, job), "code": step_code("measure_attack")} | own
 
 
 def _from_two_sources(study: Study, job: Job) -> Json:
-    """How it is told whether members and others differ by themselves; empty where chance drew them from one source.
+    """Return the settings of the test for differences between members and non-members from two sources; empty for a
+    random split.
 
-    Only references that the user gave count as trained alike: those that are trained here draw from what is left of
-    both sources, or from these records.
+    Only the user's references count as trained in the same way: references trained here draw from the rest of both
+    sources, or from these records.
     """
     inputs, dataset = source_inputs(study, job), job["dataset"]
     if not inputs:
@@ -242,7 +243,7 @@ def _from_two_sources(study: Study, job: Job) -> Json:
 
 
 def source_inputs(study: Study, job: Job) -> dict[str, Input]:
-    """What it is told from, of all attacks together: option → file and its identity."""
+    """Return the inputs of this test, for all attacks together: option → file and its identity."""
     cell = cell_of(study, job)
     if job["part"] != STRONGEST or not two_sources(study.spec, cell.dataset):
         return {}
@@ -258,25 +259,25 @@ def source_inputs(study: Study, job: Job) -> dict[str, Input]:
 
 
 def found_by(study: Study, job: Job) -> list[list[str]]:
-    """Of each attack that a part measures, its name and the identity of what it found."""
+    """Return name and result identity of each attack that a part measures."""
     cell = cell_of(study, job)
     return [[name, attacked(study, cell, name)] for name in attacks_in(cell, job.get("part", STRONGEST))]
 
 
 def scores_of(study: Study, job: Job) -> Files:
-    """What the attacks found that a part measures, in the order of the settings."""
+    """Return the results of the attacks that a part measures, in the order of the settings."""
     cell = cell_of(study, job)
     names = attacks_in(cell, job.get("part", STRONGEST))
     return {"found": [study.path(paths.SCORES, cell, attack=name) for name in names]}
 
 
 def attack_time(study: Study, job: Job) -> int:
-    """Minutes of a job that attacks, or asks models what they say."""
+    """Return the time limit, in minutes, of a job that attacks or queries models."""
     return attack_minutes(records_of(study, job), models_of(study, job), _steps(study, job.get("attack")))
 
 
 def _steps(study: Study, attack: str | None) -> int:
-    """In how many steps an attack on gradients rebuilds its images, all of them together."""
+    """Return the total number of steps in which a gradient attack reconstructs its images."""
     if attack is None or ATTACKS[attack].family != GRADIENTS:
         return 0
     own = settings_of_attack(study.spec, attack)

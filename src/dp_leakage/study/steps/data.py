@@ -1,4 +1,4 @@
-"""The steps that make a data set: load and split, learn features, then project (``data.smk``)."""
+"""Steps that make a data set: load and split, learn features, then project (``data.smk``)."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ MEMBERS_LIST = ("dp_leakage.data.members",)  # the module that reads the key ``m
 
 
 def prepare_settings(study: Study, dataset: str) -> Json:
-    """Of step ``prepare``."""
+    """Return the settings of step ``prepare``."""
     spec, source = study.spec["datasets"][dataset], source_of(study.spec, dataset)
     return {
         "study": study.name,
@@ -39,7 +39,7 @@ def prepare_settings(study: Study, dataset: str) -> Json:
 
 
 def source_content(study: Study, where: str, source: Json) -> str | None:
-    """Digest of the user's own files, so that an edit reruns what was made from them; None for other sources.
+    """Return the digest of the user's own files, so that an edit reruns dependent steps; None for other sources.
 
     ``where`` is the source's key in the study.
 
@@ -57,8 +57,8 @@ def source_content(study: Study, where: str, source: Json) -> str | None:
 
 
 def digest_of(study: Study, file: str, read: Callable[[Path], str] = content_of) -> str:
-    """Digest of one of the user's files, so that an edit reruns what was made from it. Raises UserError if it is
-    missing.
+    """Return the digest of one of the user's files, so that an edit reruns dependent steps. Raises UserError if it
+    is missing.
     """
     if file not in study.contents:
         study.contents[file] = known(file) or read(user_path(file))
@@ -66,7 +66,9 @@ def digest_of(study: Study, file: str, read: Callable[[Path], str] = content_of)
 
 
 def features_settings(study: Study, dataset: str) -> Json:
-    """Of step ``learn_features``: what is trained on public records. Raises UserError if the data set needs none."""
+    """Return the settings of step ``learn_features``: the training on public records. Raises UserError if it is not
+    needed.
+    """
     projection = study.spec["datasets"][dataset].get("projection") or {}
     if not learns(projection):
         where = f"key 'datasets.{dataset}.projection.features'"
@@ -98,7 +100,7 @@ def features_of(study: Study, dataset: str) -> Json:
 
 
 def project_settings(study: Study, dataset: str) -> Json:
-    """Of step ``project``."""
+    """Return the settings of step ``project``."""
     learned = features_of(study, dataset)
     return {
         "study": study.name,

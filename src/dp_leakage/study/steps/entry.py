@@ -1,4 +1,4 @@
-"""What a step's entry says, the table of all entries, and what follows from it: files and identities."""
+"""Entries of steps, the table of all entries, and the derived files and identities."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,12 +48,12 @@ def path_of(step: str, option: str, **names: str) -> Path:
 
 
 def settings_of(study: Study, step: str, cell: Cell | None = None, **names: str) -> Json:
-    """What a step is set by, in the job of a cell, or of these names."""
+    """Return a step's settings in the job of a cell, or of these names."""
     return STEPS[step].settings(study, (cell.names if cell else {}) | names)
 
 
 def made(study: Study, step: str, cell: Cell | None = None, **names: str) -> str:
-    """The identity of what a step writes in such a job."""
+    """Return the identity of a step's outputs in such a job."""
     job = "/".join((cell.key if cell else "", *(f"{key}={name}" for key, name in sorted(names.items()))))
     return study.remembered(step, job, lambda: identity(settings_of(study, step, cell, **names)))
 
@@ -69,5 +69,5 @@ def cell_of(study: Study, job: Job) -> Cell:
 
 
 def always(number: int) -> Callable[[Study, Job], int]:
-    """What every job of a step asks for."""
+    """Return a function that requests the same resource for every job of a step."""
     return lambda study, job: number

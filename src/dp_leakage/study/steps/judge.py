@@ -1,8 +1,7 @@
-"""What one job does of a cell once its models are trained (``judge.smk``): steps that run one after another.
+"""Work of one job on a cell after its training (``judge.smk``): steps that run one after another.
 
-A cell is asked, attacked by what it answers, measured and joined in one process. What takes long, and what few figures
-draw, is in jobs of its own (`apart`): pictures of what attacks rebuild, and audits. Where a cell has one of these, a
-last job joins what was measured.
+A cell is queried, attacked by its outputs, measured and joined in one process. Long work that few figures need has
+separate jobs (`apart`): image reconstruction and audits. In a cell with such work, a last job joins the measurements.
 """
 
 import re
@@ -35,7 +34,7 @@ class Call(NamedTuple):
     writes: dict[str, Path]
 
     def as_json(self) -> Json:
-        """For the job's own settings."""
+        """Return the call for the job's settings."""
         reads = {
             option: list(map(str, file)) if isinstance(file, list) else str(file) for option, file in self.reads.items()
         }
@@ -44,7 +43,7 @@ class Call(NamedTuple):
 
 
 def call_of(study: Study, step: str, job: Job, *options: str) -> Call:
-    """A step of a job. ``options`` are those of its outputs, if not all."""
+    """Return a step of a job. ``options`` selects its outputs; by default all."""
     entry, names = STEPS[step], {**job, "study": study.name}
     writes = {option: Path(entry.writes[option].format(**names)) for option in options or entry.writes}
     reads = {option: file for option, file in entry.reads(study, job).items() if file != []}
@@ -52,12 +51,12 @@ def call_of(study: Study, step: str, job: Job, *options: str) -> Call:
 
 
 def apart(name: str) -> bool:
-    """Whether a part of a cell is made in a job of its own."""
+    """Return whether a part of a cell has a separate job."""
     return name == AUDIT or (name in ATTACKS and ATTACKS[name].family in PICTURING)
 
 
 def joins(cell: Cell) -> bool:
-    """Whether the job that judges a cell also joins what was measured, as nothing of the cell is made apart."""
+    """Return whether the job that judges a cell also joins the measurements, since no part has a separate job."""
     return not any(map(apart, cell.parts))
 
 
@@ -106,18 +105,18 @@ CALLS: dict[str, Callable[[Study, Job], Iterator[Call]]] = {
 
 
 def calls(study: Study, rule: str, job: Job) -> list[Call]:
-    """The steps of a job in their order. An input of a later one may be an output of an earlier one."""
+    """Return the steps of a job in order. An input of a later one may be an output of an earlier one."""
     name = "/".join(f"{key}={value}" for key, value in sorted(job.items()))
     return study.remembered(f"calls of {rule}", name, lambda: list(CALLS[rule](study, job)))
 
 
 def written(study: Study, rule: str, job: Job) -> list[Path]:
-    """All files that a job writes."""
+    """Return all output files of a job."""
     return [path for call in calls(study, rule, job) for path in call.writes.values()]
 
 
 def read(study: Study, rule: str, job: Job) -> list[Path]:
-    """All files that a job reads and that others write."""
+    """Return all input files of a job that others write."""
     files = [file for call in calls(study, rule, job) for file in call.reads.values()]
     found = [path for file in files for path in (file if isinstance(file, list) else [file])]
     own = set(written(study, rule, job))
@@ -156,7 +155,7 @@ JOBS = {
 
 # ---------------------------------------------------------------------- which files
 def answers_read(study: Study) -> set[Path]:
-    """The answers of target models that an attack, the coins or the report of the study reads."""
+    """Return the files of target models' outputs that an attack, the random inclusion bound or the report reads."""
     return study.remembered("answers read", "", lambda: set(_answers_read(study)))
 
 
@@ -183,8 +182,8 @@ def _subsets(study: Study, cell: Cell) -> list[str]:
 
 
 def shapes(study: Study) -> list[tuple[str, list[str], str]]:
-    """The rules that judge the cells of a study, one for all cells of which the same files are made: Snakemake wants to
-    know a rule's outputs before it knows the cell.
+    """Return the judging rules of a study, one for all cells with the same output files: Snakemake needs a rule's
+    outputs before it knows the cell.
 
     Returns:
         For each, its name, its files below the folder of the cell, and the pattern of its wildcard ``study``.
@@ -205,5 +204,5 @@ def only(study: Study, cells: Iterable[Cell]) -> str:
 
 
 def joined_apart(studies: Iterable[Study]) -> str:
-    """A pattern for a wildcard ``study`` that is followed by a cell whose parts a job of its own joins."""
+    """Return a pattern for ``study/cell`` of all cells whose parts are joined by a separate job."""
     return "|".join(only(study, [cell for cell in study.cells.values() if not joins(cell)]) for study in studies)

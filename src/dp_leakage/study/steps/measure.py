@@ -1,4 +1,4 @@
-"""The steps that measure a cell (``judge.smk``), and the audit, which trains models of its own."""
+"""Steps that measure a cell (``judge.smk``), and the audit, which trains models of its own."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from dp_leakage.study.study import Study
 
 
 def measure_settings(study: Study, cell: Cell) -> Json:
-    """Of step ``measure``."""
+    """Return the settings of step ``measure``."""
     return {
         "columns": cell.columns,
         "parts": [part(name).made(study, cell) for name in cell.parts],

@@ -1,7 +1,7 @@
-"""One table of the parts that measure a cell: where the rows of each lie, what made them, and from what.
+"""Table of the parts that measure a cell: where the rows of each are stored, and their inputs.
 
-A part is an attack, an audit, or something that a training shows by itself. Every part writes its rows once; figures
-and the report only read them. Attacks become parts automatically; any other new part is a line of `PARTS`.
+A part is an attack, an audit, or a measurement of the training itself. Every part writes its rows once; figures and
+the report only read them. Attacks become parts automatically; any other new part is a line of `PARTS`.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ def _nothing(_study: Study, _cell: Cell) -> list[Path]:
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a cell: a file that a step writes.
+    """Part of a cell: a file that a step writes.
 
     Attributes:
         step, option: the step, and the option of its command for the file.
@@ -68,7 +68,7 @@ def _answers(study: Study, cell: Cell) -> list[Path]:
 
 
 def _attacked(name: str, before: Callable[[Study, Cell], list[Path]] = _nothing) -> Part:
-    """What one attack reaches, or some membership attacks together."""
+    """Return the part of one attack, or of several membership attacks together."""
     return Part("measure_attack", before=before, names={"part": name})
 
 
@@ -103,7 +103,7 @@ def _is_membership(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Given:
-    """What a kind of figure receives from each cell.
+    """Inputs of a kind of figure from each cell.
 
     Attributes:
         always: the parts that it always receives; if there are none, it receives those that the study names.
@@ -135,7 +135,7 @@ def figure_cells(study: Study, figure: str) -> list[Cell]:
 
 
 def figure_selects(study: Study, figure: str, cell: Cell) -> bool:
-    """Whether a figure draws a cell."""
+    """Return whether a figure draws a cell."""
     select = study.spec["figures"][figure].get("select", {})
     return all(cell.columns[key] in values for key, values in select.items())
 

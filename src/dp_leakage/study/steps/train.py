@@ -1,4 +1,4 @@
-"""The steps that train (``train.smk``), and the memory and time of jobs that hold models."""
+"""Steps that train (``train.smk``), and memory and time of jobs that hold models."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,7 @@ AUXILIARY = ("shadow", "reference")
 
 
 def tune_settings(study: Study, cell: Cell) -> Json:
-    """Settings of step ``tune``: those of the cell's training that the best learning rate may depend on."""
+    """Return the settings of step ``tune``: the cell's training settings that may affect the best learning rate."""
     own = {key: value for key, value in cell.training.items() if key not in ("repeats", "role")}
     return own | {
         "training": {key: value for key, value in own["training"].items() if key != "evaluate_every"},
@@ -46,12 +46,12 @@ def tune_settings(study: Study, cell: Cell) -> Json:
 
 
 def rate_of(study: Study, cell: Cell) -> Json:
-    """The file that says with which learning rate the cell trains, if one does."""
+    """Return the file with the cell's tuned learning rate, if there is one."""
     return {"tuned": made(study, "tune", cell)} if cell.rates else {}
 
 
 def train_settings(study: Study, cell: Cell) -> Json:
-    """Of step ``train`` for the cell's target models."""
+    """Return the settings of step ``train`` for the cell's target models."""
     subset = _subset(study, cell.dataset, cell.columns["n_records"])
     kept = {"traced": True} if traced(study.spec, cell.dataset) else {}
     return _trained(study, cell.training | {"subset": subset} | kept | rate_of(study, cell), cell.dataset)
@@ -68,8 +68,8 @@ def _trained(study: Study, settings: Json, dataset: str) -> Json:
 
 
 def _subset(study: Study, dataset: str, records: int) -> Json:
-    """The records that target models train on. All cells of a data set share the same coins, so that cells compare in
-    pairs.
+    """Return the training records of target models. All cells of a data set share the random inclusion, for paired
+    comparisons.
     """
     if design_of(study.spec) == SPLIT:
         return {"pool": ["target_members"], "size": records}
@@ -77,7 +77,7 @@ def _subset(study: Study, dataset: str, records: int) -> Json:
 
 
 def auxiliary_settings(study: Study, dataset: str, model: str, role: str, defense: str | None = None) -> Json:
-    """Of step ``train`` for shadow or reference models."""
+    """Return the settings of step ``train`` for shadow or reference models."""
     cell = study.cell(dataset, model, defense or "none")
     spec = auxiliary_spec(study.spec, dataset, role)
     # Online attacks want each record inside as many references as outside. Shadow models follow their paper.
@@ -102,7 +102,7 @@ def auxiliary_settings(study: Study, dataset: str, model: str, role: str, defens
 
 
 def _has_own_rate(study: Study, dataset: str, role: str) -> bool:
-    """Whether ``shadow.training`` gives the learning rate, so that none is chosen by step ``tune``."""
+    """Return whether ``shadow.training`` sets the learning rate, so that step ``tune`` does not."""
     return "learning_rate" in auxiliary_spec(study.spec, dataset, role).get("training", {})
 
 
@@ -137,7 +137,7 @@ def group_of(job: Job) -> tuple[str, str, str, str | None]:
 
 
 def models_of(study: Study, job: Job) -> int:
-    """How many models a job holds side by side."""
+    """Return the number of models that a job holds at once."""
     if "group" in job:
         dataset, model, role, defense = group_of(job)
         job = {"dataset": dataset, "model": model, "defense": defense or "none"}
@@ -148,7 +148,7 @@ def models_of(study: Study, job: Job) -> int:
 
 
 def records_of(study: Study, job: Job) -> int:
-    """How many records the job's data set has, in all roles."""
+    """Return the number of records of the job's data set, in all roles."""
     return sum(study.spec["datasets"][job["dataset"]]["roles"].values())
 
 
