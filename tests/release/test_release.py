@@ -646,7 +646,11 @@ def test_a_release_that_would_have_expired_or_expires_on_no_day_is_not_made(tmp_
         (make, ["quickstart", "mlp/gaussian-rdp-eps=11"], "did you mean 'mlp/gaussian-rdp-eps=1'"),
         (make, ["atlas", "mlp/vmf"], "has no cell 'mlp/vmf'"),
         (make, ["atlas", "mlp/vmf-sum-vmf_rdp-eps=100"], "must have Gaussian noise; got 'vmf'"),
-        (make, ["quickstart"], "CELL is missing: study quickstart names none in release.cell"),
+        (
+            make,
+            ["quickstart"],
+            "CELL is missing: study quickstart names none in release.cell; valid: mlp/",
+        ),
         (check, ["nowhere"], "must be the folder of a release"),
     ],
 )

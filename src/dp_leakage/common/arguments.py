@@ -57,7 +57,8 @@ class Parser(argparse.ArgumentParser):
     def examples(self, lines: Sequence[str]) -> None:
         """Show command lines below the help, as they are."""
         self.formatter_class = argparse.RawDescriptionHelpFormatter
-        self.description = fill(" ".join((self.description or "").split()), 100)
+        paragraphs = (self.description or "").split("\n\n")
+        self.description = "\n\n".join(fill(" ".join(text.split()), 100) for text in paragraphs)
         self.epilog = "\n".join(["examples:" if len(lines) > 1 else "example:", *(f"  {line}" for line in lines)])
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:

@@ -75,8 +75,12 @@ class Study:
         if found:
             words = " or ".join(cell.key for cell in found)
             raise UserError(f"CELL: {name!r} is one of several data sets; write {words}")
-        short = {f"{cell.model}/{cell.defense}" for cell in self.cells.values() if cell.training["mechanism"]}
-        raise UserError(f"CELL: study {self.target} has no cell {name!r}; {nearest(name, short)}")
+        raise UserError(f"CELL: study {self.target} has no cell {name!r}; {nearest(name, self.private_names)}")
+
+    @property
+    def private_names(self) -> set[str]:
+        """``model/defense`` of each private cell."""
+        return {f"{cell.model}/{cell.defense}" for cell in self.cells.values() if cell.training["mechanism"]}
 
     @cached_property
     def bounds_together(self) -> int:
