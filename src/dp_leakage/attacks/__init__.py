@@ -242,7 +242,7 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
 
 
 def attacks_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Attack]:
-    """The attacks that one file declares, by name. Raises UserError for a wrong declaration."""
+    """Return the attacks declared in one file, by name. Raises UserError for a wrong declaration."""
     found = things_of(WORD, _attack, where, module, given)
     for name in found:  # an attack's metrics lie beside those of other parts of a cell, under its name
         check_name(name, where)

@@ -25,7 +25,7 @@ class Audit(NamedTuple):
 
 
 def corrected(confidence: float, comparisons: int) -> float:
-    """The confidence that each of several bounds needs so that all hold together (Bonferroni)."""
+    """Return the confidence of each of several bounds with which all hold together (Bonferroni)."""
     return 1 - (1 - confidence) / comparisons
 
 

@@ -155,7 +155,7 @@ def is_at_hand(source: Mapping[str, Any], data_dir: Path) -> bool:
 
 
 def files_of(source: Mapping[str, Any]) -> list[str]:
-    """The user's files that a source names; none of a published data set."""
+    """Return the user's files that a source names; none of a published data set."""
     return [str(source[key]) for key in FILED if key in source]
 
 

@@ -71,7 +71,8 @@ def augmented_split(
 
 
 def varied(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A varied copy of an image (channels, height, width) in [0, 1]: mirrored or not, turned, shifted, zoomed, lit.
+    """Return an augmented copy of an image (channels, height, width) in [0, 1]: mirrored, rotated, shifted, zoomed,
+    brightened.
 
     Pixels that move in from outside repeat the edge.
     """

@@ -7,7 +7,7 @@ from dp_leakage.data.raw import Raw, check_finite, check_range
 
 
 def check_raw(raw: object, where: str) -> Raw:
-    """The records that a plugin loaded.
+    """Return the records that a plugin loaded.
 
     Args:
         raw: what it returned.

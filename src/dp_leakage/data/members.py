@@ -53,7 +53,7 @@ def _kind(names: Sequence[str]) -> str:
 
 
 def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
-    """The row of each record, by the name that a list may use."""
+    """Return the row of each record, by the name that a list may use."""
     if not len(names):
         return {str(row): row for row in range(n)}
     place = {name: row for row, name in enumerate(names)}
@@ -65,7 +65,7 @@ def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
 
 
 def _entries(path: Path, n: int) -> list[str]:
-    """The list's entries as texts; truth values become row numbers."""
+    """Return the list's entries as texts; truth values become row numbers."""
     if not is_file(path):
         raise UserError(f"{path}: no such file; valid is a list of members ({', '.join(SUFFIXES)})")
     if path.stat().st_size > MAX_BYTES:

@@ -51,7 +51,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
 
 def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
-    """The class outputs, (n, C) or (n,), of an ONNX model for records float32 (n, …).
+    """Return the class outputs, (n, C) or (n,), of an ONNX model for records float32 (n, …).
 
     Args:
         path: of the model.
@@ -181,7 +181,7 @@ def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
 
 
 def _class_output(given: list[Any], path: Path) -> np.ndarray:
-    """The output of a model with a number for each class: the last one with floating-point numbers."""
+    """Return the output of a model with a number for each class: the last one with floating-point numbers."""
     for output in reversed(given):
         if (
             isinstance(output, list) and output and isinstance(output[0], dict)

@@ -43,7 +43,7 @@ def content_of_model(path: Path) -> str:
 
 
 def data_files(path: Path) -> list[Path]:
-    """The files with weights that a model names, sorted; most models have none.
+    """Return the files with weights that a model names, sorted; most models have none.
 
     Raises:
         UserError: the model cannot be read, or one of the files is not in the model's folder.
@@ -88,7 +88,7 @@ def _locations(content: Any) -> Iterator[str]:
 
 
 def _location(content: Any, part: Part) -> list[str]:
-    """The name of a tensor's file, if it has one."""
+    """Return the name of a tensor's file, if it has one."""
     external, found = False, []
     for field, value in _fields(content, *part):
         if field == LOCATION:
@@ -120,7 +120,7 @@ def _fields(content: Any, start: int, end: int) -> Iterator[tuple[int, int | Par
 
 
 def _whole(content: Any, start: int) -> tuple[int, int]:
-    """A whole number of variable length, and where it ends."""
+    """Return a whole number of variable length, and where it ends."""
     value = 0
     for place in range(10):
         byte = content[start + place]

@@ -220,7 +220,7 @@ def _not_measured(rows: pd.DataFrame) -> list[str]:
 
 # ---------------------------------------------------------------------- upward
 def _upward(settings: dict[str, Any]) -> list[str]:
-    """The metrics that are drawn."""
+    """Return the metrics that are drawn."""
     if "normalized" in settings:
         return ["accuracy_loss" if settings["normalized"] else "test_accuracy"]
     return listed(settings.get("metric", LEAKAGE))

@@ -58,7 +58,7 @@ class Training:
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> "Training":
-        """The training with these `settings`."""
+        """Return the training with these `settings`."""
         return cls(**{**settings, "mechanism": Mechanism(**settings["mechanism"])})
 
     @property

@@ -159,7 +159,7 @@ def digest_of(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path, most: int) -> Iterator[BufferedReader]:
-    """A file of at most so many bytes. Raises UserError if it is none, is larger or cannot be read."""
+    """Open a file of limited size. Raises UserError if it is missing, larger or unreadable."""
     if not is_file(path) or path.is_symlink():
         raise UserError(f"{path} must be a file; the release is not whole")
     if path.stat().st_size > most:

@@ -148,7 +148,7 @@ def enough_noise(told: Json, selection: Json | None, epsilon: float | None, delt
 
 
 def relation(sampler: str) -> Neighbors:
-    """Between which sets of records the statement holds."""
+    """Describe the neighboring sets of records of the statement."""
     return "add_remove" if sampler == "poisson" else "zero_out"
 
 
@@ -316,7 +316,7 @@ def spent_in_words(statement: Mapping[str, Any]) -> str:
 
 
 def in_words(statement: Mapping[str, Any]) -> str:
-    """Between which data the statement's ε holds."""
+    """Describe the neighbors of the statement's ε."""
     unit = statement["unit"]
     if statement["neighbors"] == "zero_out":
         return f"{unit}'s contribution set to zero"

@@ -183,7 +183,7 @@ def cuts(layers: Layers) -> list[Cut]:
 
 
 def decoder(shape: tuple[int, ...], image: tuple[int, int, int], width: int) -> nn.Sequential:
-    """A network from activations of ``shape``, (c, h, w) or (d,), to images (channels, height, width) in [0, 1].
+    """Return a network from activations of ``shape``, (c, h, w) or (d,), to images (channels, height, width) in [0, 1].
 
     The paper draws its decoder and does not describe it. Ours: a vector becomes a quarter-size map; transposed
     convolutions double a map until it is as large as the image; SiLU between, a convolution and a sigmoid at the end.

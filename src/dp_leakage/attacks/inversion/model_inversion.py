@@ -227,7 +227,7 @@ class _Search:
 
 
 def invert(models: Ensemble, classes: np.ndarray, shape: tuple[int, ...], search: _Search, seed: int) -> Found:
-    """The best of all restarts, for each model and class.
+    """Return the best of all restarts, for each model and class.
 
     Args:
         models: K models.
@@ -315,7 +315,7 @@ def _mean_look(values: Tensor, looks: int) -> Tensor:
 
 
 def pixels(w: Tensor, box: str) -> Tensor:
-    """The image of w."""
+    """Return the image of w."""
     return (torch.tanh(w) + 1) / 2 if box == "tanh" else w.clone()
 
 

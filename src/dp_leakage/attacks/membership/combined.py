@@ -134,7 +134,7 @@ def _share(known: np.ndarray, coins: np.ndarray) -> float:
 def _learned_odds(
     examples: list[np.ndarray], member: list[np.ndarray], asked: np.ndarray, settings: dict
 ) -> np.ndarray:
-    """Log odds (R, n) of features (R, n, F), by trees fitted on examples (1, m, F) and who of them is a member (m,)."""
+    """Return log odds (R, n) of features (R, n, F), by trees fitted on examples (1, m, F) with membership (m,)."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     trees = HistGradientBoostingClassifier(
@@ -193,6 +193,6 @@ def features(own: np.ndarray, others: np.ndarray, inside: np.ndarray, online: bo
 
 
 def _mean(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Means (4, n) of values (4, K, n) over the chosen ones of K models; NaN where none is."""
+    """Return means (4, n) of values (4, K, n) over the chosen ones of K models; NaN where none is chosen."""
     counts = chosen.sum(axis=0)
     return np.where(counts > 0, np.where(chosen, values, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)

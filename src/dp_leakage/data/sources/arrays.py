@@ -85,7 +85,7 @@ def count(spec: dict) -> int:
 
 
 def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) -> dict[str, np.ndarray]:
-    """The arrays of an ``.npz`` that ``wanted`` chooses by name, in that order.
+    """Return the arrays of an ``.npz`` that ``wanted`` chooses by name, in that order.
 
     Raises:
         UserError: the file is missing, damaged, no archive of arrays, too large, or holds Python objects.
@@ -117,7 +117,7 @@ def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) ->
 
 
 def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
-    """The named arrays in the order x, y or x_train, y_train, x_test, y_test."""
+    """Return the named arrays in the order x, y or x_train, y_train, x_test, y_test."""
     arrays = read_archive(path, lambda names: _wanted(names, path, spec))
     wanted = list(arrays)
     for x_name, y_name in zip(wanted[::2], wanted[1::2], strict=True):

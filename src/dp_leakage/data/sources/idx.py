@@ -65,7 +65,7 @@ LAYOUTS = {
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
-    """The set from its four files in ``data_dir``, each downloaded where it is missing; training records
+    """Return the set from its four files in ``data_dir``, each downloaded where it is missing; training records
     first.
     """
     source = spec["source"]
@@ -110,7 +110,7 @@ def read(paths: list[Path], layout: Layout) -> Raw:
 
 
 def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """The uint8 array of an IDX file (magic number, big-endian sizes, bytes), which must have ``shape``.
+    """Return the uint8 array of an IDX file (magic number, big-endian sizes, bytes), which must have ``shape``.
 
     Raises:
         UserError: the file is truncated, no IDX file of unsigned bytes, or has another shape.

@@ -280,7 +280,7 @@ def _decode(content: bytes, where: str, spec: dict) -> np.ndarray:
 
 
 def _stack(images: Iterator[tuple[str, np.ndarray]], at_most: int, path: Path) -> tuple[list[str], np.ndarray, int]:
-    """The images' names, their pixels as float32 (n, channels, height, width), and how many are gray."""
+    """Return the images' names, their pixels as float32 (n, channels, height, width), and how many are gray."""
     names: list[str] = []
     decoded: list[np.ndarray] = []
     for name, image in images:

@@ -56,7 +56,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def read_release(path: Path, records: int) -> Raw:
-    """The released file: per line a class 1 … 100 and 600 values 0 or 1, comma-separated, without a header.
+    """Return the released file: per line a class 1 … 100 and 600 values 0 or 1, comma-separated, without a header.
 
     Returns:
         x (records, 600) of zeros and ones, y from 0.

@@ -137,7 +137,7 @@ class Case:
 
 
 def projection_cost(training: Training, neighbors: str) -> float:
-    """ρ = Δ²/2σ² of the private PCA, 0 without one; Δ² is 1, and 2 for replace_one (``data.projection``)."""
+    """Return ρ = Δ²/2σ² of the private PCA, 0 without one; Δ² is 1, and 2 for replace_one (``data.projection``)."""
     if training.projection_noise is None:
         return 0.0
     return (2.0 if neighbors == "replace_one" else 1.0) / (2 * training.projection_noise**2)

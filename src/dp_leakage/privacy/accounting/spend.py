@@ -58,7 +58,7 @@ def noise_for_budget(case: Case, epsilon: float, sigma_table: str = "computed") 
 
 
 def epsilon_spent(case: Case, amount: float | None = None) -> float:
-    """The ε that the training spends with its noise, or with another ``amount`` of it: σ > 0 or κ ≥ 0.
+    """Return the ε that the training spends with its noise, or with another ``amount`` of it: σ > 0 or κ ≥ 0.
 
     Raises:
         UserError: the noise is missing or out of range.
@@ -84,7 +84,7 @@ def noise_epsilon(case: Case, amount: float) -> float:
 
 
 def _formula(case: Case, epsilon: float) -> float | None:
-    """The amount of noise for a budget, if the accountant's module has a formula."""
+    """Return the amount of noise for a budget, if the accountant's module has a formula."""
     name = accountant_named(case.accountant).module
     if name in FILES:
         return amount_by(name, epsilon, case) if "amount_for" in DEFINED[name] else None
