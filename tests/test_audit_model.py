@@ -798,7 +798,7 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     own = ("--model", "m.onnx", *given, "--shadow-model")
     assert "shadow_model 'mpl' is unknown" in error_of(capsys, *own, "mpl")
     assert "cannot be imported" in error_of(capsys, *own, "no_such_nets:Net")
-    assert "is no torch.nn.Module" in error_of(capsys, *own, "numpy:zeros")
+    assert "is not a torch.nn.Module" in error_of(capsys, *own, "numpy:zeros")
     words = error_of(capsys, *own, "sklearn.ensemble:RandomForest")
     assert "has no 'RandomForest'; did you mean 'RandomForestClassifier'?" in words
     assert "_" not in words.partition("Valid: ")[2]

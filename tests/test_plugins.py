@@ -529,8 +529,12 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
         ("mine.py", LEARNS % "'needs': 'shadow', 'learns': True", "no function 'fit'"),
         ("mine.py", LEARNS % "'learns': True", "`learns` is set but `needs` is not"),
         ("mine.py", LEARNS % "'reads': 'signal'", "did you mean 'signals'"),
-        ("mine.py", LEARNS % "'reads': 'models', 'needs': 'shadow'", "it reads models, so it needs none"),
-        ("mine.py", LEARNS % "'on_device': True, 'needs': 'shadow'", "it takes no models, so it has no device"),
+        (
+            "mine.py",
+            LEARNS % "'reads': 'models', 'needs': 'shadow'",
+            "it reads models, so it cannot need auxiliary models",
+        ),
+        ("mine.py", LEARNS % "'on_device': True, 'needs': 'shadow'", "it reads no models, so it runs on the CPU"),
         (
             "mine.py",
             "ATTACK = {'family': 'attribute', 'reads': 'signals'}\n" + SCORE,

@@ -24,7 +24,9 @@ def check_raw(raw: object, where: str) -> Raw:
         raw.class_names,
     )
     if len(x) != len(y) or not len(y):
-        raise UserError(f"{where}: x has {len(x)} records and y {len(y)}; valid is a class for each of at least one")
+        raise UserError(
+            f"{where}: x has {len(x)} records and y {len(y)}; valid is one class per record, and at least one record"
+        )
     columns = x.shape[1] if x.ndim == 2 else 0
     _as_many(raw.feature_names, columns, "feature_names", "columns", where)
     check_finite(x, where, raw.feature_names)

@@ -161,7 +161,7 @@ def digest_of(path: Path) -> str:
 def _opened(path: Path, most: int) -> Iterator[BufferedReader]:
     """Open a file of limited size. Raises UserError if it is missing, larger or unreadable."""
     if not is_file(path) or path.is_symlink():
-        raise UserError(f"{path} must be a file; the release is not whole")
+        raise UserError(f"{path} must be a file; the release is incomplete")
     if path.stat().st_size > most:
         raise UserError(f"{path} has {path.stat().st_size:,} bytes; it must have at most {most:,}")
     try:

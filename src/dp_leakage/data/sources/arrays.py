@@ -188,9 +188,7 @@ def _features(x: np.ndarray, layout: str | None, where: str) -> np.ndarray:
     elif x.ndim == 4:
         layouts = [name for name, axis in (("nchw", 1), ("nhwc", 3)) if x.shape[axis] in (1, 3)]
         if layout is None and len(layouts) != 1:
-            raise UserError(
-                f"{where} has shape {x.shape}, whose channels (1 or 3) are not plain to see; set layout: nchw or nhwc"
-            )
+            raise UserError(f"{where} has shape {x.shape}, whose channel axis is ambiguous; set layout: nchw or nhwc")
         if (layout or layouts[0]) == "nhwc":
             x = x.transpose(0, 3, 1, 2)
     else:

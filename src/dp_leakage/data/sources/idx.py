@@ -118,7 +118,7 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{path}: cannot be read ({error}); it must be a whole gzip file") from error
+        raise UserError(f"{path}: cannot be read ({error}); it must be a complete gzip file") from error
     header = 4 + 4 * len(shape)
     magic = bytes([0, 0, UNSIGNED_BYTE, len(shape)])
     if content[:4] != magic:

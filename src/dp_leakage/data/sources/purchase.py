@@ -156,7 +156,7 @@ def _baskets(path: Path, items: int, customers: int) -> tuple[np.ndarray, list[i
     except (ValueError, OSError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         reason = str(error).splitlines()[0]
         raise UserError(
-            f"{path}: not a whole table with whole numbers in the columns {' and '.join(columns)} ({reason})"
+            f"{path}: not a complete table of whole numbers in the columns {' and '.join(columns)} ({reason})"
         ) from error
     return bought[: len(customer_of)], list(item_of)
 

@@ -119,7 +119,7 @@ class Case:
             object.__setattr__(self, "neighbors", claimed)
         if self.neighbors not in known:
             raise UserError(
-                f"neighbors: the accountant {self.accountant!r} says nothing about {self.neighbors!r} "
+                f"neighbors: the accountant {self.accountant!r} does not cover {self.neighbors!r} "
                 f"under the sampler {self.sampler!r}; {nearest(str(self.neighbors), known)}."
             )
 

@@ -130,7 +130,7 @@ def figure_cells(study: Study, figure: str) -> list[Cell]:
     chosen = [cell for cell in study.cells.values() if figure_selects(study, figure, cell)]
     if not chosen:
         select = study.spec["figures"][figure].get("select", {})
-        raise UserError(f"study {study.target}: key 'figures.{figure}.select' fits no cell of the study: {select}")
+        raise UserError(f"study {study.target}: key 'figures.{figure}.select' matches no cell of the study: {select}")
     return chosen
 
 
