@@ -37,7 +37,9 @@ PROVED = {"marker": ">", "markersize": 5, "color": MEASURED, "linewidth": 2}
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model), one line per defense and budget; the largest bound of each cell is drawn."""
+    """Draw one panel per (data set, model), one line per defense and budget; the largest bound of each
+    cell is drawn.
+    """
     from matplotlib.lines import Line2D
 
     frame = chosen(metrics, settings)

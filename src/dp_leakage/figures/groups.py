@@ -42,7 +42,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "d")
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model), a line for each group, a mark for each defense.
+    """Draw one panel per (data set, model), a line for each group, a mark for each defense.
 
     Settings:
         attack: whose advantage; None: the first that was run.

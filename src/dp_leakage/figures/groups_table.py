@@ -34,7 +34,7 @@ COLUMNS = {"group_advantage": "advantage", "group_excess": "excess over the othe
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), rows for each defense and budget and the groups under it.
+    """Return one table per (data set, model), rows for each defense and budget and the groups under it.
 
     Settings:
         attack: whose numbers; None: the first that was run.

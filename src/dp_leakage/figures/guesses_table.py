@@ -38,7 +38,7 @@ CEILING = "at most, proven"
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), a row per defense, budget and attack.
+    """Return one table per (data set, model), a row per defense, budget and attack.
 
     Settings:
         attack: only this one; None: every attack that is compared with imputation.

@@ -39,7 +39,7 @@ LIMIT = "no attack\nabove"
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model); rows are defenses and budgets, columns attacks.
+    """Draw one panel per (data set, model); rows are defenses and budgets, columns attacks.
 
     Settings:
         definition: of the attribute attacks' advantage, ``gap`` or ``released``.

@@ -30,7 +30,7 @@ FIGURE = {
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), a row per defense and budget.
+    """Return one table per (data set, model), a row per defense and budget.
 
     Settings:
         attack: whose scores.

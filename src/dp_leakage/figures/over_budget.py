@@ -169,7 +169,7 @@ class Over(NamedTuple):
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model), and per attack or metric where there are several.
+    """Draw one panel per (data set, model), and per attack or metric where there are several.
 
     Settings:
         across: the ε that was really ``spent``, the ε that is ``claimed``, or what is ``proven`` of any attack; None:

@@ -42,7 +42,7 @@ FRONT = {"color": GRAY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model).
+    """Draw one panel per (data set, model).
 
     Settings:
         attack: whose advantage; None: that of the attack that finds most in each cell, less the luck of the choice.

@@ -44,7 +44,7 @@ HIDDEN = {"person": "a person", "example": "a record"}
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), a row per defense and budget.
+    """Return one table per (data set, model), a row per defense and budget.
 
     Settings:
         attack: whose numbers these are.

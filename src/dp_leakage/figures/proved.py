@@ -76,7 +76,7 @@ SEEN = {"white_box": "every step seen", "loss": "loss of the trained model", "ma
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One line for each audit of each cell: its bound over the claimed ε, and what it could have shown.
+    """Draw one line for each audit of each cell: its bound over the claimed ε, and its reach.
 
     Settings:
         literature: published bounds: label, epsilon (claimed) and bound of each.

@@ -33,7 +33,8 @@ FIGURE = {
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), a row per defense and budget, columns per share of members among those asked.
+    """Return one table per (data set, model), a row per defense and budget, columns per share of members among
+    those asked.
 
     Settings:
         fpr: how often the attacker is wrong about others, 0.01 or 0.001.

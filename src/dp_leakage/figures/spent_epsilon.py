@@ -41,7 +41,7 @@ INVALID_NOTE = "Crosses: a printed formula outside the conditions under which it
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per way of choosing the noise, one line per accountant; cells that spend the same are drawn once.
+    """Draw one panel per way of choosing the noise, one line per accountant; cells that spend the same are drawn once.
 
     Settings:
         neighbors: only ε for this neighboring relation; None: the relation for which the ε is claimed.

@@ -37,7 +37,7 @@ SHARES = ("in_small_cells", "class_disclosed")
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per data set, a row per model, defense and budget; of several repeats the worst one.
+    """Return one table per data set, a row per model, defense and budget; of several repeats the worst one.
 
     Raises:
         UserError: no structure was checked.

@@ -46,7 +46,7 @@ FILLS = ("full", "top", "left", "bottom", "right")
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """Per (data set, model) the accuracies above and, where known, the ε spent so far below.
+    """Draw for each (data set, model) the accuracies and, below, the accounted ε so far if known.
 
     Args:
         metrics: histories of all cells: repeat, epoch, loss, train_accuracy, test_accuracy, the cells' columns and,

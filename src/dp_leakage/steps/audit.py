@@ -156,7 +156,7 @@ def _watch(
 
 
 def _with(company: list[torch.Tensor], rows: torch.Tensor, of: torch.Tensor) -> list[torch.Tensor]:
-    """Return for each canary the other rows of its unit, and its own of ``rows``."""
+    """Return for each canary the other rows of its unit and its own row of ``rows``."""
     return [torch.cat([others, rows[of == place]]) for place, others in enumerate(company)]
 
 

@@ -189,7 +189,9 @@ def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Sorted by data set, model, series (in the order of legends), budget, metric and epoch; a fresh index."""
+    """Return the rows sorted by data set, model, series (in the order of legends), budget, metric and
+    epoch; a fresh index.
+    """
     ranks = [order(series) for series in series_of(frame)]
     places = {rank: place for place, rank in enumerate(sorted(set(ranks)))}
     keyed = frame.assign(_series=[places[rank] for rank in ranks])
