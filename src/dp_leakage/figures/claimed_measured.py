@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "cells": "bounded",
-    "caption": "The ε that each defense claims, the accounted ε of its training, and the lower bound that an audit "
-    "proves. A measured bound to the right of the accounted ε would prove an error. No orange line: nothing was "
+    "caption": "Target ε of each defense, accounted ε of its training, and the lower bound proven by an audit. A "
+    "bound to the right of the accounted ε would prove an error. No orange line: nothing was "
     "proven. No blue mark: not differentially private, or no valid accountant for the neighbors of the axis. Red "
     "then marks bounds above the ε accounted for other neighbors, converted.",
 }

@@ -14,7 +14,7 @@ from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,
-    "caption": "Every defense and budget in numbers, each beside the paper's where it prints one. A tick says "
+    "caption": "Every defense and budget in numbers, each next to the paper's where it prints one. A tick says "
     "that the printed value lies inside our 95 % interval, a cross that it does not.",
     "settings": {
         "metrics": {

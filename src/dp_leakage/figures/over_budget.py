@@ -114,8 +114,8 @@ FIGURE = {
         },
         "spent_axis": {
             "caption": "The same measurements over the accounted ε: the smallest that a valid accountant proves for "
-            "the training as it was run. Series that are apart over the claimed ε and together here differ only in "
-            "their accounting.",
+            "the training as it was run. Series that differ over the target ε and agree here differ only in their "
+            "accounting.",
             "spent": True,
             "settings": {
                 "across": "spent",

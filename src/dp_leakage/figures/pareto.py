@@ -28,7 +28,8 @@ FIGURE = {
     "accounted ε. Bottom right is best: accurate, and nothing leaks. Leakage is the advantage of the strongest attack "
     "on each model. The gray line is the Pareto front of the measured values. Pale points are dominated: another "
     "point is better in both, with separate 95 % intervals (the bars). Differences between the other points may be "
-    "chance. Thresholds are chosen on separate records, and the luck of choosing the attack is taken off. Numbers are "
+    "chance. Thresholds are chosen on separate records, and the advantage is corrected for choosing the attack. "
+    "Numbers are "
     "drawn where there is room; all are in the csv.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }

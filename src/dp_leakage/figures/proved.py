@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FIGURE = {
     "part": "audit",
     "cells": "private",
-    "caption": "What each audit proves of the claimed ε: 1 is all of it, and more would prove an error. A tick is the "
+    "caption": "Lower bound of each audit as a share of the claimed ε; above 1 it would prove an error. A tick is the "
     "maximum that the design could have shown with perfect scores.",
     "settings": {
         "literature": {

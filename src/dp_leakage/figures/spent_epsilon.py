@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "cells": "private",
-    "caption": "Claimed and accounted ε. Each panel is one way of choosing the noise. The horizontal axis is the ε "
-    "that it claims; the vertical axis is the ε that each accountant finds for the same training. On the gray line the "
+    "caption": "Target and accounted ε. Each panel is one way of choosing the noise. The horizontal axis is the "
+    "target ε; the vertical axis is the ε of each accountant for the same training. On the gray line the "
     "claim is exact; below it the training was more private than claimed, above it less.",
     "settings": {"neighbors": {"$ref": "#/$defs/neighbors"}},
 }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "Accuracy during training, on the training records (dashed) and on new ones (solid), "
-    "and the ε spent so far. Lines are means over the repeats, bands their 95 % intervals (Student's t).",
+    "and the accounted ε so far. Lines are means over the repeats, bands their 95 % intervals (Student's t).",
     "needs": "training",
     "settings": {
         "defense": {
