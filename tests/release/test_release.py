@@ -292,7 +292,7 @@ def restated(folder, change):
             "key 'epsilon.0.epsilon' is nan; valid is a number",
         ),
         (lambda told: told.update(selection={"mean": 10}), "key 'selection' lacks the key 'runs'"),
-        (lambda told: told.update(epsilon_asked=1.0), "above the 1 that was asked for"),
+        (lambda told: told.update(epsilon_asked=1.0), "above the 1 requested"),
         (lambda told: told.update(epsilon=[]), "a row for each delta"),
         (
             lambda told: told["mechanism"].update(sampler="cyclic"),

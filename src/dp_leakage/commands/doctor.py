@@ -50,7 +50,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _needs() -> list[str]:
-    """The packages without which nothing runs; none known where this one is not installed."""
+    """Return the required packages; none if this package is not installed."""
     try:
         lines = requires("dp-leakage") or []
     except PackageNotFoundError:

@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_args(words, namespace)
 
     def _known(self) -> set[str]:
-        """The names of its options, and of its commands'."""
+        """Return the names of its options, and of its commands'."""
         below = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
         return {*self._option_string_actions}.union(*(one._known() for each in below for one in each.choices.values()))
 

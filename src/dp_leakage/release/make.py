@@ -41,7 +41,7 @@ Show = Callable[[int, int], None]
 
 
 def silent(epoch: int, epochs: int) -> None:
-    """Shows nothing."""
+    """Show nothing."""
 
 
 def release(plan: Plan, folder: Path, interval: float, measured: Json, show: Show = silent) -> Json:
@@ -139,7 +139,7 @@ def scored(plan: Plan, layers: Layers, parameters: Parameters) -> float:
 
 
 def shares(right: np.ndarray, person: np.ndarray) -> np.ndarray:
-    """The share of each person's answers that are right, float64: a person changes their sum by at most 1.
+    """Return the share of each person's answers that are right, float64: a person changes their sum by at most 1.
 
     Rounded to multiples of 2⁻²⁰, so that the sum is exact.
     """
@@ -148,7 +148,9 @@ def shares(right: np.ndarray, person: np.ndarray) -> np.ndarray:
 
 
 def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json) -> dict[str, bytes]:
-    """Every file of the release but the hashes: name → bytes. UserError if the ONNX file answers otherwise."""
+    """Return every file of the release but the hashes: name → bytes. Raises UserError if the ONNX file gives other
+    outputs.
+    """
     from safetensors.torch import save
 
     layers = plan.layers(settings)
@@ -177,7 +179,7 @@ def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json
 
 @torch.no_grad()
 def answers(layers: Layers, parameters: Parameters, x: np.ndarray) -> np.ndarray:
-    """The class that the model names for each record, int64 (n,)."""
+    """Return the class that the model names for each record, int64 (n,)."""
     one = {name: tensor[None] for name, tensor in parameters.items()}
     parts = torch.from_numpy(x).split(ROWS)
     return np.concatenate([forward(layers, one, part[None])[0][0].argmax(1).numpy() for part in parts])
