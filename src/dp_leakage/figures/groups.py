@@ -28,7 +28,7 @@ FIGURE = {
     "settings": {
         "attack": {
             "$ref": "#/$defs/attack",
-            "description": "Whose advantage is shown; null for the first that was run.",
+            "description": "Attack whose advantage is shown; null for the first that was run.",
         },
         "by": {"$ref": "#/$defs/by"},
         "most": {"$ref": "#/$defs/most"},

@@ -49,7 +49,7 @@ FIGURE = {
             "type": ["null", "number"],
             "exclusiveMinimum": 0,
             "default": None,
-            "description": "Where the vertical axis ends; null to fit the data.",
+            "description": "End of the vertical axis; null to fit the data.",
         },
     },
     "variants": {

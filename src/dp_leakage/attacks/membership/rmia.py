@@ -25,7 +25,7 @@ ATTACK = {
         "temperature": {
             "anyOf": [{"enum": ["auto"]}, {"type": "number", "exclusiveMinimum": 0}],
             "default": "auto",
-            "description": "What logits are divided by; `auto` chooses it on the reference models.",
+            "description": "Divisor of logits; `auto` chooses it on the reference models.",
         },
         "fpr": {
             "type": "number",
