@@ -14,7 +14,7 @@ from dp_leakage.table.words import called, name
 FIGURE = {
     "table": True,
     "part": "groups",
-    "caption": "What one attack finds in each group of records. The excess is the advantage within the group minus "
+    "caption": "Success of one attack in each group of records. The excess is the advantage within the group minus "
     "that among all other records: above 0, the group is easier to attack than the others. Intervals are 95 % for each "
     "number alone.",
     "settings": {
