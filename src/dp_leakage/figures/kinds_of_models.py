@@ -36,7 +36,7 @@ def draw(
     """Draw one panel per data set, a color and mark per model: open undefended, filled private with its ε.
 
     Settings:
-        attack: whose advantage; None: that of the attack that finds most in each cell, less the luck of the choice.
+        attack: attack whose advantage is shown; None: the strongest in each cell, corrected for the choice.
     """
     from matplotlib.lines import Line2D
 

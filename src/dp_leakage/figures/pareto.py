@@ -46,7 +46,7 @@ def draw(
     """Draw one panel per (data set, model).
 
     Settings:
-        attack: whose advantage; None: that of the attack that finds most in each cell, less the luck of the choice.
+        attack: attack whose advantage is shown; None: the strongest in each cell, corrected for the choice.
     """
     from matplotlib.lines import Line2D
 

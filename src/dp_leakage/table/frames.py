@@ -166,7 +166,7 @@ def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extr
 
     Args:
         cell: the columns of the cell, or a row that has them.
-        metric: what is measured.
+        metric: the metric.
         found: value, low and high; of a value without an interval itself alone.
         extra: what it depends on, and further columns, put after the cell's.
     """

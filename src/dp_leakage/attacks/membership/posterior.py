@@ -243,8 +243,8 @@ def predicted(found: Law, counts: np.ndarray, seen: np.ndarray) -> tuple[tuple[n
     them.
 
     Args:
-        found: how answers vary.
-        counts: how many references were trained without these records, and with them.
+        found: distribution of outputs.
+        counts: numbers of references trained without these records, and with them.
         seen: the mean answers of those (m, d), side by side; (m, 2 d) if there are both.
     """
     d = len(found.mean)
