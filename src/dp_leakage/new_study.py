@@ -206,7 +206,7 @@ def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> 
     ]
     comments = {key: words.replace("NAME", name) for key, words in COMMENTS.items()}
     projection = _projection(raw)
-    measure = utility_for(None, raw.y[rows[POOL]])
+    measure = utility_for(None, raw.y[rows[POOL]], raw.y[rows[OUTSIDERS]])
     spec = _spec(name, study_seed, source, roles, projection, _askable(raw, rows), measure)
     y = raw.y[rows[OUTSIDERS]]
     # A measure of rare classes is known as well as the records of the rarest are many.
@@ -232,7 +232,7 @@ def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> 
 
 
 def _power(spec: Json, roles: dict[str, int], what: str, tested: int) -> list[str]:
-    """How likely the study recommends a setting well within the limits, and what would make it `WANTED`.
+    """Return how likely the study recommends a setting well within the limits, and what would make it `WANTED`.
 
     Args:
         spec: the study.
@@ -263,7 +263,7 @@ def _power(spec: Json, roles: dict[str, int], what: str, tested: int) -> list[st
 
 
 def two_digits(number: float) -> int:
-    """A number in two digits, rounded up.
+    """Return a number in two digits, rounded up.
 
     >>> two_digits(1234.0), two_digits(7.0)
     (1300, 7)

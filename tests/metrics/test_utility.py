@@ -156,10 +156,12 @@ def test_records_of_one_class_are_refused():
 
 
 def test_the_default_leaves_accuracy_where_nine_tenths_have_one_class():
-    assert utility_for(None, np.repeat([0, 1], [89, 11])) == "accuracy"
-    assert utility_for(None, np.repeat([0, 1], [90, 10])) == "auroc"
-    assert utility_for(None, np.repeat([0, 1, 2], [5, 90, 5])) == "auroc"
-    assert utility_for("f1", np.repeat([0, 1], [90, 10])) == "f1"
+    both, none = np.array([0, 1]), np.array([0, 0])
+    assert utility_for(None, np.repeat([0, 1], [89, 11]), both) == "accuracy"
+    assert utility_for(None, np.repeat([0, 1], [90, 10]), both) == "auroc"
+    assert utility_for(None, np.repeat([0, 1], [90, 10]), none) == "accuracy"  # nothing else can be measured
+    assert utility_for(None, np.repeat([0, 1, 2], [5, 90, 5]), both) == "auroc"
+    assert utility_for("f1", np.repeat([0, 1], [90, 10]), none) == "f1"
 
 
 PLUGIN = """\

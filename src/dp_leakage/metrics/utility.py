@@ -42,13 +42,13 @@ class Utility(NamedTuple):
 
 
 def _balanced_accuracy(labels: np.ndarray, probabilities: np.ndarray) -> float:
-    """The mean over the classes of the share that is named rightly."""
+    """Return the mean over the classes of the share that is named rightly."""
     right = probabilities.argmax(axis=1) == labels
     return float(np.mean([right[labels == one].mean() for one in np.unique(labels)]))
 
 
 def _f1(labels: np.ndarray, probabilities: np.ndarray) -> float:
-    """2 · right / (named + there), of each class that is asked about; 0 where it is neither named nor there."""
+    """Return 2 · right / (named + there), of each class that is asked about; 0 where it is neither named nor there."""
     named, found = probabilities.argmax(axis=1), []
     for one in _asked(labels, probabilities):
         both = (named == one).sum() + (labels == one).sum()
@@ -57,8 +57,9 @@ def _f1(labels: np.ndarray, probabilities: np.ndarray) -> float:
 
 
 def _ranking(score: Callable[[np.ndarray, np.ndarray], float], labels: np.ndarray, told: np.ndarray) -> float:
-    """The mean of a ranking's score over the classes that are asked about, each against all others; NaN of one class
-    alone.
+    """Return the mean of a ranking's score over the classes that are asked about, each against all others.
+
+    NaN of one class alone.
     """
     if len(np.unique(labels)) < 2:
         return float("nan")
@@ -66,19 +67,19 @@ def _ranking(score: Callable[[np.ndarray, np.ndarray], float], labels: np.ndarra
 
 
 def _asked(labels: np.ndarray, told: np.ndarray) -> Sequence[int]:
-    """Class 1 of two, else every class that there is."""
+    """Return class 1 of two, else every class that there is."""
     return [1] if told.shape[1] == 2 else np.unique(labels).tolist()
 
 
 def _area(positive: np.ndarray, score: np.ndarray) -> float:
-    """The probability that a positive scores higher than another record, a tie counting half (Mann & Whitney 1947)."""
+    """Return how likely a positive scores higher than another record, a tie counting half (Mann & Whitney 1947)."""
     inside, outside = score[positive], np.sort(score[~positive])
     below, above = (np.searchsorted(outside, inside, side) for side in ("left", "right"))
     return float((below + above).mean() / (2 * len(outside)))
 
 
 def _average_precision(positive: np.ndarray, score: np.ndarray) -> float:
-    """Σ (recall − recall before) · precision over the thresholds from the highest on, equal scores together."""
+    """Return Σ (recall − recall before) · precision over the thresholds from the highest on, equal scores together."""
     order = np.argsort(-score, kind="stable")
     last = np.append(np.diff(score[order]) != 0, True)  # of those with an equal score
     right = np.cumsum(positive[order])[last]
@@ -111,11 +112,17 @@ def own_utility(plugin: str, label: str) -> Utility:
     return Utility(label, score)
 
 
-def utility_for(given: str | None, trained: np.ndarray) -> str:
-    """Return the measure's name: the given one, or the default for data with these training classes, int64 (n,)."""
+def utility_for(given: str | None, trained: np.ndarray, tested: np.ndarray) -> str:
+    """Return the measure's name: the given one, or the default for data with these classes.
+
+    Args:
+        given: by the study; None: it names none.
+        trained, tested: int64 (m,) and (n,), the classes of the training records and of those that use is measured on.
+    """
     if given is not None:
         return given
-    return AUROC if np.bincount(trained).max() >= DOMINATES * len(trained) else ACCURACY
+    dominated = np.bincount(trained).max() >= DOMINATES * len(trained)
+    return AUROC if dominated and len(np.unique(tested)) > 1 else ACCURACY
 
 
 class Use(NamedTuple):
@@ -133,25 +140,25 @@ class Use(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The mean over the models."""
+        """Return the mean over the models."""
         return float(self.values.mean())
 
     @property
     def block(self) -> np.ndarray:
-        """The influences on the mean, float64 (R, blocks), see `intervals.Influences`."""
+        """Return the influences on the mean, float64 (R, blocks), see `intervals.Influences`."""
         return np.asarray(self.influences + (self.values - self.value)[:, None])
 
     @property
     def estimate(self) -> Estimate:
-        """The mean over the models, over both the records and the trainings."""
+        """Return the mean with its interval over both the records and the trainings."""
         return crossed(Influences(self.value, (self.block,)), LIMITS)
 
     def of_model(self, place: int) -> "Use":
-        """Of a single model."""
+        """Return the use of a single model."""
         return self.of_models(slice(place, place + 1))
 
     def of_models(self, some: slice) -> "Use":
-        """Of some of the models."""
+        """Return the use of some of the models."""
         return Use(self.values[some], self.influences[some], self.units)
 
 
@@ -198,15 +205,16 @@ def guessed_use(name: str, y: np.ndarray, trained: np.ndarray, classes: int, per
 
 
 def _rarer_last(y: np.ndarray, told: np.ndarray, trained: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Classes and probabilities, the two classes exchanged where the second has more training records."""
+    """Return classes and probabilities, the two classes exchanged where the second has more training records."""
     if told.shape[2] != 2 or np.bincount(trained, minlength=2)[1] * 2 <= len(trained):
         return y, told
     return 1 - y, told[:, :, ::-1]
 
 
 def _blocks(labels: np.ndarray, person: np.ndarray | None) -> tuple[np.ndarray, int]:
-    """The block of each record, int64 (n,), and the number of persons, who are dealt in the order of their largest
-    class.
+    """Return the block of each record, int64 (n,), and the number of persons.
+
+    They are dealt in the order of their largest class.
     """
     owner = np.arange(len(labels)) if person is None else np.unique(person, return_inverse=True)[1].reshape(-1)
     largest = np.zeros(int(owner.max()) + 1, np.int64)
@@ -224,7 +232,7 @@ def independent_blocks(block: np.ndarray) -> float:
 
 
 def lost_use(own: Use, base: Use) -> Estimate:
-    """1 − own / base of the means of R and S models on the same records (`ratio`).
+    """Return 1 − own / base of the means of R and S models on the same records (`ratio`).
 
     Trainings count as independent. The correlation is that which the choice of the records makes.
     """
@@ -258,7 +266,7 @@ def label_of(measure: str) -> str:
 
 
 def columns_of(use: Use, final: list[Any]) -> dict[str, list[Any]]:
-    """The columns of a training's history: ``final`` holds a model's number in its last row, None in others."""
+    """Return the columns of a training's history: ``final`` holds a model's number in its last row, None in others."""
     return {
         VALUE: [None if k is None else float(use.values[k]) for k in final],
         INFLUENCES: [None if k is None else use.influences[k] for k in final],
@@ -266,7 +274,7 @@ def columns_of(use: Use, final: list[Any]) -> dict[str, list[Any]]:
 
 
 def use_in(history: Any) -> Use | None:
-    """What a training's history, a data frame, keeps of `columns_of`; None if the measure is accuracy."""
+    """Return the use that a training's history, a data frame, keeps; None if the measure is accuracy."""
     if VALUE not in history:
         return None
     rows = history[history[INFLUENCES].notna()].sort_values("repeat")
@@ -274,5 +282,5 @@ def use_in(history: Any) -> Use | None:
 
 
 def plugin_files(name: str | None) -> tuple[Any, ...]:
-    """The file of a measure that is a plugin's."""
+    """Return the file of a measure that is a plugin's."""
     return (FILES[name],) if name in FILES else ()

@@ -81,7 +81,7 @@ class Plan:
     @property
     def measure(self) -> str:
         """The study's measure of use, a key of `utility.UTILITIES`."""
-        return utility_for(self.study.spec.get("utility"), self.data.y[self.rows])
+        return utility_for(self.study.spec.get("utility"), self.data.y[self.rows], self.data.y[self.judged])
 
     @property
     def identity(self) -> str:

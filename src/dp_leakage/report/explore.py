@@ -131,7 +131,7 @@ def _point(answer: Answer, one: Setting, several: bool, outside: Sequence[str]) 
         "color": "" if style.color == INK else style.color,
         "group": " · ".join([*([name(answer.dataset)] if several else []), name(one.model)]),
         "told": one in answer.told,
-        "budget": budget_words(one),
+        "beside": budget_words(one),
         "use": "" if one.measure == ACCURACY else one.use_label,
         "x": _rounded(one.accuracy),
         "up": up,

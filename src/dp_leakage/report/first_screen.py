@@ -190,7 +190,7 @@ def _called(one: Setting) -> str:
 
 # ---------------------------------------------------------------------- drawings
 def _gauge(found: Estimate, limit: float, words: str, width: float, mark: float | None = None) -> Markup:
-    """A track from 0 to ``width`` with what is acceptable, the limit, the interval, the value, and the undefended."""
+    """Draw a track from 0 to ``width`` with what is acceptable, limit, interval, value, and the undefended model."""
 
     def x(value: float) -> float:
         return LEFT + (RIGHT - LEFT) * min(max(value / width, 0.0), 1.0)
@@ -218,7 +218,7 @@ def _gauge(found: Estimate, limit: float, words: str, width: float, mark: float 
 
 
 def _bar(measured: int, undefended: int | None, most: int | None) -> Markup:
-    """A bar from 50 to 100 right guesses."""
+    """Draw a bar from 50 to 100 right guesses."""
 
     def x(guesses: float) -> float:
         return 10 + 440 * (guesses - 50) / 50

@@ -155,14 +155,14 @@
         name.setAttribute("x", free.left);
         name.setAttribute("y", (free.top + free.bottom) / 2 + 4);
       };
-      const named = here.filter((point) => point.told && point.budget);
-      for (const point of named) write(point, point.budget, "series told");
+      const named = here.filter((point) => point.told && point.beside);
+      for (const point of named) write(point, point.beside, "series told");
       for (const points of ordered) {
         const last = points.reduce((best, point) => (point.x[0] >= best.x[0] ? point : best));
-        write(last, last.budget === "no privacy" ? last.budget : last.series, "series");
+        write(last, last.beside === "no privacy" ? last.beside : last.series, "series");
       }
-      for (const point of here) if (point.budget && !point.told && point.budget !== "no privacy")
-        write(point, point.budget, "series");
+      for (const point of here) if (point.beside && !point.told && point.beside !== "no privacy")
+        write(point, point.beside, "series");
       say(chosen);
     };
 

@@ -70,5 +70,5 @@ class Planned:
 
 
 def _passes(number: Contrast, room: float) -> float:
-    """How likely a number passes its test with an expected distance of ``room`` from its limit."""
+    """Return how likely a number passes its test with an expected distance of ``room`` from its limit."""
     return float(ndtr((room - number.reach(ALPHA / SHARERS)) / sqrt(number.var_repeats + number.of_records)))

@@ -181,7 +181,7 @@ def _use(
 ) -> tuple[Use | None, dict[str, Json]]:
     """Return the use of target models on new records and that of guessing; nothing if the measure is accuracy."""
     trained = arrays["y"][arrays[trained_role(arrays)]]
-    measure = utility_for(settings.get("utility"), trained)
+    measure = utility_for(settings.get("utility"), trained, arrays["y"][arrays["target_nonmembers"]])
     if measure == ACCURACY or settings["role"] != "target":
         return None, {}
     rows, person = arrays["target_nonmembers"], arrays.get("person")

@@ -43,7 +43,7 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     if held is not None:  # batches are drawn from both folds, and keep one's persons
         training = training | {"batch_size": min(FOLDS * training["batch_size"], len(units))}
     trained = arrays["y"][arrays[trained_role(arrays)]]
-    measure = utility_for(settings.get("utility"), trained)
+    measure = utility_for(settings.get("utility"), trained, arrays["y"][arrays["target_nonmembers"]])
     rows = []
     for rate in settings["rates"]:
         tried = TrainingSettings(**in_records(with_rate(training, rate), mechanism, units))
