@@ -436,7 +436,7 @@ LISTS = {
     "a fraction": ("m.txt", "1.5", (), "valid are row numbers"),
     "an unknown name": ("m.txt", "b\nz", NAMES, "entry 2 is 'z'; valid are names of the data, such as 'a'"),
     "a record twice": ("m.txt", "1\n1", (), "record 1 comes twice"),
-    "flags for numbers": ("m.txt", "0\n1\n0\n1\n1", (), "comes twice; valid is a list that names each member once"),
+    "flags for numbers": ("m.txt", "0\n1\n0\n1\n1", (), "occurs twice; list each member once"),
     "nobody": ("m.txt", "\n", (), "lists no members"),
     "a header alone": ("m.csv", "member\n", (), "lists no members"),
     "everybody": ("m.txt", "0\n1\n2\n3\n4", (), "has no non-members"),
@@ -798,7 +798,7 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     own = ("--model", "m.onnx", *given, "--shadow-model")
     assert "shadow_model 'mpl' is unknown" in error_of(capsys, *own, "mpl")
     assert "cannot be imported" in error_of(capsys, *own, "no_such_nets:Net")
-    assert "is no torch.nn.Module" in error_of(capsys, *own, "numpy:zeros")
+    assert "is not a torch.nn.Module" in error_of(capsys, *own, "numpy:zeros")
     words = error_of(capsys, *own, "sklearn.ensemble:RandomForest")
     assert "has no 'RandomForest'; did you mean 'RandomForestClassifier'?" in words
     assert "_" not in words.partition("Valid: ")[2]

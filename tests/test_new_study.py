@@ -212,7 +212,7 @@ def test_what_makes_data_hard_to_judge_by_is_said_before_anything_is_trained(cap
         (lambda f: f[f["target"] == 0], ["--label", "target"], "only one class (0)"),
         (lambda f: f.assign(target=f.index == 0), ["--label", "target"], "are of the class False; valid are two"),
         (lambda f: f, ["--label", "tarjet"], "did you mean 'target'"),
-        (lambda f: f, [], "label: missing"),
+        (lambda f: f, [], "label is missing"),
         (lambda f: f.assign(hue=f["hue"].mask(f.index == 3)), ["--label", "target"], "column 'hue' lacks 1 of 178"),
         (lambda f: f, ["--label", "target", "--sensitive", "color"], "sensitive: "),
         (lambda f: f, ["--label", "target", "--missing", "guess"], "it must be refuse or impute"),
@@ -244,6 +244,12 @@ def test_a_wrong_name_or_path_is_refused(capsys, name, data, sentence):
     Path("studies/taken.yaml").write_text("study: taken\n")
     new_study(data, "--label", "target", name=name, status=1)
     assert sentence in capsys.readouterr().err
+
+
+def test_a_table_without_the_column_of_classes_is_refused_by_the_option_to_give(capsys):
+    wine().to_csv("wine.csv", index=False)
+    new_study("wine.csv", status=1)
+    assert "label is missing; name the column of wine.csv that holds the class" in capsys.readouterr().err
 
 
 def test_missing_values_can_be_filled_and_categories_are_told_from_numbers():

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
@@ -47,24 +48,27 @@ def code_of(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["signals.md", "api.md", "tutorials/results.ipynb"])
-def test_the_code_of_the_page_runs_as_printed(there, page):
-    blocks, names = code_of(DOCS / page), {}
+@pytest.mark.parametrize(("page", "numbers"), [("signals.md", 0), ("api.md", 3), ("tutorials/results.ipynb", 0)])
+def test_the_code_of_the_page_runs_as_printed(there, page, numbers):
+    """``expression  # 1.23…`` has the value that it says."""
+    blocks, printed, names = code_of(DOCS / page), 0, {}
     assert len(blocks) >= 2
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+        for expression, number in re.findall(r"^(.+\S)  # ([0-9.]+)…$", block, re.MULTILINE):
+            assert repr(eval(expression, names)).startswith(number), expression
+            printed += 1
+    assert printed == numbers
 
 
-def test_the_numbers_that_the_page_prints_are_those_of_its_code():
-    page = (DOCS / "api.md").read_text(encoding="utf-8")
-    block = next(block for block in code_of(DOCS / "api.md") if "epsilon_spent(" in block)
+def test_a_training_is_watched_as_its_pages_print(capsys):
     names: dict = {}
-    exec(block.partition("training =")[0], names)
-    exec("training =" + block.partition("training =")[2].partition("\n")[0], names)
-    printed = re.findall(r"^(\w+\(Case.*\))  # ([0-9.]+)…$", page, re.MULTILINE)
-    assert len(printed) == 2
-    for call, number in printed:
-        assert repr(eval(call, names)).startswith(number)
+    exec(next(block for block in code_of(DOCS / "api.md") if "def train" in block), names)
+    (block,) = code_of(DOCS / "watch.md")
+    exec(block, names)
+    names["test_the_training_is_private"]()
+    assert names["seen"].verdict == "holds"
+    assert capsys.readouterr().out.startswith("holds 1.93")
 
 
 def test_a_study_is_read_as_cells_metrics_and_curves(there):
@@ -107,3 +111,25 @@ def test_an_attack_is_found_by_its_name_alone():
     assert ATTACKS["lira"].module == lira.__name__
     with pytest.raises(ImportError):
         from dp_leakage.attacks import lirra  # noqa: F401
+
+
+def documented() -> list[str]:
+    """Every name that a page's Python imports from the package, and every name of ours that the site describes."""
+    names = re.findall(r"^::: (\S+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    blocks = re.findall(
+        r"^::: (\S+)\n    options:\n      members: \[(.*)\]",
+        (DOCS / "api.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    names += [f"{module}.{member}" for module, members in blocks for member in members.split(", ")]
+    for page in sorted([*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]):
+        text = "\n".join(code_of(page))
+        for origin, imported in re.findall(r"^from (dp_leakage[\w.]*) import ([\w, ]+)", text, re.MULTILINE):
+            names += [f"{origin}.{name.split(' as ')[0].strip()}" for name in imported.split(",")]
+    return sorted(set(names))
+
+
+@pytest.mark.parametrize("name", documented())
+def test_a_documented_name_can_be_imported(name):
+    found = resolve_name(name)
+    assert found.__doc__

@@ -529,8 +529,12 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
         ("mine.py", LEARNS % "'needs': 'shadow', 'learns': True", "no function 'fit'"),
         ("mine.py", LEARNS % "'learns': True", "`learns` is set but `needs` is not"),
         ("mine.py", LEARNS % "'reads': 'signal'", "did you mean 'signals'"),
-        ("mine.py", LEARNS % "'reads': 'models', 'needs': 'shadow'", "it reads models, so it needs none"),
-        ("mine.py", LEARNS % "'on_device': True, 'needs': 'shadow'", "it takes no models, so it has no device"),
+        (
+            "mine.py",
+            LEARNS % "'reads': 'models', 'needs': 'shadow'",
+            "it reads models, so it cannot need auxiliary models",
+        ),
+        ("mine.py", LEARNS % "'on_device': True, 'needs': 'shadow'", "it reads no models, so it runs on the CPU"),
         (
             "mine.py",
             "ATTACK = {'family': 'attribute', 'reads': 'signals'}\n" + SCORE,
@@ -859,7 +863,7 @@ def test_views_and_a_plugins_noise_on_each_gradient_are_refused(tmp_path, monkey
     x, y = digits()
     how = TrainingSettings(epochs=1, batch_size=40, views={"count": 2, "shift": 1})
     given = build("softmax_regression", (1, 8, 8), 10), x.view(-1, 1, 8, 8), y, torch.arange(len(x))[None], [1], how
-    with pytest.raises(UserError, match="views do not go with noise 'turned'"):
+    with pytest.raises(UserError, match="views do not work with noise 'turned'"):
         train(*given, Mechanism(noise="turned", noise_multiplier=1.0))
 
 

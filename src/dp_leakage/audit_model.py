@@ -263,7 +263,7 @@ def _dependence(raw: Raw, others: Outputs, file: Path) -> str:
 
 
 def _resemblance(raw: Raw, path: Path, file: Path, models: int, references: int) -> str:
-    """A warning that the references are unlike the models under attack; "" if they are like them."""
+    """Warn if the references differ from the models under attack; else ""."""
     data = Dataset(raw.x, raw.y, {}, np.array([], dtype=np.int64))
     said = []
     for role, count, architecture in (
@@ -352,7 +352,7 @@ def _given_model(options: argparse.Namespace) -> Given:
 
 
 def _unread(model: Json) -> str:
-    """Why a model's structure cannot be read; "" if it can."""
+    """Return why a model's structure cannot be read; "" if it can."""
     name = model["architecture"]["name"]
     read = model["engine"] == "onnx" and is_read(user_path(name))
     return "" if read else NOT_TREES.format(name)
@@ -368,7 +368,7 @@ def _draws(options: argparse.Namespace) -> dict[str, int]:
 
 
 def _resolved(source: Json, members: str) -> Json:
-    """The data set's source. UserError if it does not fit its kind, or has no column that could hold the members."""
+    """Return the data set's source. Raises UserError if it is unsuitable, or has no possible column of members."""
     try:
         return resolve(source)
     except UserError as error:

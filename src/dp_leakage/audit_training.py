@@ -228,9 +228,7 @@ def verdict_file(name: str) -> Path:
     """Return the path for the verdict. Raises UserError if another file than an older verdict exists there."""
     path = user_path(name)
     if os.path.lexists(path) and beginning(path, 100) not in {f"{word}\n".encode() for word in VERDICTS.values()}:
-        raise UserError(
-            f"--verdict {name} exists and is not a verdict, so it stays as it is; name a file that does not exist"
-        )
+        raise UserError(f"--verdict {name} exists and is not a verdict; name a file that does not exist")
     return path
 
 
@@ -307,7 +305,7 @@ def _announce(design: str, models: int, claim: Claim, share: float, given: argpa
     short = shortfall(given.epsilon, design, coins, claim, 1, share, CONFIDENCE)
     if short and not given.beyond_reach:
         words = f"with --models {models} and --canaries {given.canaries}, this audit {short}"
-        raise UserError(f"{words}; raise --models, or train all the same with --beyond-reach")
+        raise UserError(f"{words}; raise --models, or train anyway with --beyond-reach")
     found = chances(design, coins, claim, given.epsilon, CONFIDENCE, share)
     said = " and ".join(f"{fault} with {_percent(chance)}" for fault, chance in found.items())
     print(f"The audit tests the claim of {_claimed(claim, given.epsilon)} (--claim).")

@@ -72,7 +72,7 @@ COMMENTS = {
         "Each cell trains with the rate that is best on the records of the role tuning. Without this key, with the one "
         "above."
     ),
-    "scales": "A first look: snakemake NAME --config scale=smoke",
+    "scales": "A first look: dp-leakage run NAME --scale smoke",
 }
 SCALES: Json = {
     "smoke": {
@@ -81,6 +81,7 @@ SCALES: Json = {
         "training": {"epochs": 4, "evaluate_every": 4},
     }
 }
+TABLES = (".csv", ".tsv", ".parquet")
 FEWER_RATES: Json = {"tune": {"learning_rate": [0.003, 0.03]}}  # at scale smoke
 SOFTMAX: Json = {"architecture": {"name": "softmax_regression"}}
 # A wide layer and a small rate: on 446 binary columns of 30 classes .635 right where two layers of 64 at .01 have .544.
@@ -121,6 +122,8 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
     path = user_path(options.data)
     if not is_there(path):
         raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
+    if path.suffix.lower() in TABLES and not options.label:
+        raise UserError(f"label is missing; name the column of {options.data} that holds the class")
     source: dict[str, Any] = {"path": path_in_study(path)}
     source |= {key: getattr(options, key) for key in ("label", "key", "person", "missing") if getattr(options, key)}
     for key in ("sensitive", "categorical", "drop"):

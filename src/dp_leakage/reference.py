@@ -64,7 +64,7 @@ def reference(config: Json, study: Json) -> str:
 
 
 def undocumented(schema: Json, where: str = "") -> list[str]:
-    """The keys of a schema that have no description."""
+    """Return the keys of a schema that have no description."""
     found = []
     for key, value in schema.get("properties", {}).items():
         name = f"{where}{key}"
@@ -77,7 +77,7 @@ def undocumented(schema: Json, where: str = "") -> list[str]:
 
 
 def _definitions(schema: Json) -> dict[str, Json]:
-    """The schema's definitions. Those that build on another one include its keys."""
+    """Return the schema's definitions. Those that build on another one include its keys."""
     raw = schema.get("$defs", {})
     found = {}
     for name, value in raw.items():
@@ -174,7 +174,7 @@ def _architectures() -> Iterator[tuple[str, ...]]:
 
 
 def _settings(declared: Mapping[str, Mapping[str, Schema]]) -> str:
-    """A row for every setting; one for all that have the same rule, whatever their defaults."""
+    """Return a row for every setting; one for all that have the same rule, whatever their defaults."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for name, schemas in declared.items():
         for key, schema in schemas.items():

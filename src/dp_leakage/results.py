@@ -134,7 +134,7 @@ class Cell:
         return record, probability
 
     def _file(self, name: str) -> Path:
-        """The path of one of the files. Raises UserError if it is too large to be one."""
+        """Return the path of one of the files. Raises UserError if it is too large to be one."""
         path = self.folder / name
         if is_file(path) and os.path.getsize(path) > LARGEST:
             raise UserError(f"{path} has {os.path.getsize(path):,} bytes; it must have at most {LARGEST:,}")
@@ -203,7 +203,7 @@ class Results:
 
 
 def read_results(folder: str | Path) -> Results:
-    """A study's results, by its folder.
+    """Return a study's results, by its folder.
 
     Raises:
         UserError: no cell was measured there.

@@ -163,7 +163,7 @@ def _contents(
 
 
 def _cell(results: Path, path: Path) -> str:
-    """The name of the cell whose file this is: ``DATASET/MODEL/DEFENSE``."""
+    """Return the name of the cell whose file this is: ``DATASET/MODEL/DEFENSE``."""
     return path.parent.relative_to(results).as_posix()
 
 
@@ -217,7 +217,7 @@ def _promises_little(path: Path, ceiling: float) -> str:
 
 
 def _measured(path: Path) -> pd.DataFrame:
-    """The metrics of the cell that a model's file is of, over all repeats; no rows if it was not measured."""
+    """Return the metrics of the cell that a model's file is of, over all repeats; no rows if it was not measured."""
     metrics = path.with_name("metrics.parquet")
     found = read_table(metrics)[0] if is_file(metrics) else pd.DataFrame(columns=list(MEASURED))
     return completed(found).assign(**dict(zip(CELL, path.parent.parts[-3:], strict=True)))
@@ -277,13 +277,13 @@ def _uncovered(results: Path, models: Sequence[Path]) -> Iterator[str]:
 
 
 def _epsilons(path: Path) -> str:
-    """The smallest ε that is proven of a cell's models, for each kind of neighbors."""
+    """Return the smallest ε that is proven of a cell's models, for each kind of neighbors."""
     found = known(_measured(path)).groupby("spent_neighbors")["epsilon_spent"].min()
     return "; ".join(f"{rounded_up(value)} ({name})" for name, value in found.items()) or "not known"
 
 
 def guessed_seed(path: Path) -> int | None:
-    """The seed of the study that a model's file is of, if it is among the first `GUESSES`; else None."""
+    """Return the seed of the study that a model's file is of, if it is among the first `GUESSES`; else None."""
     _, made = read_tensors(path)
     settings = made.get("settings", {})
     if not all(isinstance(settings.get(key), str) for key in ("dataset", "model", "defense", "role")):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dp_leakage import __version__
-from dp_leakage.commands import COMMANDS, check_words, main, parser_of
+from dp_leakage.commands import COMMANDS, DOORS, check_words, main, parser_of
 from dp_leakage.commands.completion import endings
 from dp_leakage.commands.run import OF_PLUGINS, command_line, snakemake_options
 from dp_leakage.commands.studies import figures_of, studies_here
@@ -199,6 +199,18 @@ def test_a_study_elsewhere_is_known_by_its_file(here):
     assert 'study_files=["other.yaml"]' in found
     with pytest.raises(UserError, match="no study is called"):
         command_line(["other"], run_parser().parse_args([]), [])
+
+
+def test_a_profile_whose_executor_is_not_installed_is_refused(here, capsys):
+    (here / "profiles" / "mine").mkdir(parents=True)
+    (here / "profiles" / "mine" / "config.yaml").write_text("executor: lunar-phase\n")
+    assert main(["run", "quickstart", "--on", "mine"]) == 1
+    said = capsys.readouterr().err
+    assert "profile mine needs the package snakemake-executor-plugin-lunar-phase; pip install" in said
+
+
+def test_the_overview_shows_each_command_once_behind_its_door():
+    assert sorted(name for names in DOORS.values() for name in names) == sorted(COMMANDS)
 
 
 def test_the_names_of_snakemakes_options_are_those_of_its_parser():

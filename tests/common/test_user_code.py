@@ -264,7 +264,7 @@ def test_a_class_of_noise_of_ones_own_is_answered_for_by_name_and_line(plug, bod
 
 def test_a_noise_that_is_no_class_of_noise_is_refused(plug):
     plug(OWN + "class Noise:\n    pass\ndef epsilon(noise_multiplier, case):\n    return 1 / noise_multiplier\n")
-    with pytest.raises(UserError, match="Noise is no class that derives from"):
+    with pytest.raises(UserError, match="Noise does not derive from"):
         start_noise(Mechanism(noise="plug", noise_multiplier=1.0), torch.zeros(1, 3), 1.0, [torch.Generator()], 2)
 
 
@@ -320,7 +320,7 @@ def test_what_a_plugin_declares_is_of_the_kinds_that_it_must_be(plug, text, sent
 )
 def test_a_plugin_is_not_called_as_a_part_of_a_cell_is(tmp_path, name):
     (tmp_path / f"{name}.py").write_text("ATTACK = {'family': 'membership'}\n" + SCORE)
-    with pytest.raises(UserError, match=f"'{name}' has a meaning of its own here"):
+    with pytest.raises(UserError, match=f"'{name}' is reserved here"):
         plugins.load([tmp_path])
 
 
@@ -465,12 +465,12 @@ def nets(tmp_path, monkeypatch):
         ("subprocess:check_output", "of Python's own library"),
         ("os:system", "of Python's own library"),
         ("importlib.metadata:version", "of Python's own library"),
-        ("numpy:load", "is no torch.nn.Module"),
-        ("torch:load", "is no torch.nn.Module"),
-        ("torch.nn.functional:linear", "is no torch.nn.Module"),
+        ("numpy:load", "is not a torch.nn.Module"),
+        ("torch:load", "is not a torch.nn.Module"),
+        ("torch.nn.functional:linear", "is not a torch.nn.Module"),
         ("own_nets:silent", "functions that say so: def silent"),
-        ("own_nets:made", "is no torch.nn.Module"),
-        ("own_nets:torch", "is no torch.nn.Module"),
+        ("own_nets:made", "is not a torch.nn.Module"),
+        ("own_nets:torch", "is not a torch.nn.Module"),
         ("own_nets:lies", "gives int; valid is a torch.nn.Module"),
         ("own_nets:fails", "line 16: KeyError: 'boom'"),
         ("own_nets:Wide", "RuntimeError: mat1 and mat2"),

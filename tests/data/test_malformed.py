@@ -423,14 +423,14 @@ class TestTables:
             ("a,y\n1,u\n2,v\n", {"drop": ["b"]}, ["drop:", "'b'"]),
             ("a,b,y\n1,3,u\n2,4,v\n", {"drop": ["a"], "sensitive": ["a"]}, ["sensitive:", "'a'", "drop"]),
             ("a,y\n1,u\n2,v\n", {"categorical": ["z"]}, ["categorical:", "'z'"]),
-            (b"a,y\n\xff\xfe,u\n2,v\n", {}, ["t.csv, line 2 is no UTF-8 text (byte 0xff); save the file as UTF-8"]),
-            ("a,y\n1,\xe4\n2,v\n".encode("latin-1"), {}, ["t.csv, line 2 is no UTF-8 text (byte 0xe4); save"]),
-            ("\xe4,y\n1,u\n2,v\n".encode("latin-1"), {}, ["t.csv, line 1 is no UTF-8 text (byte 0xe4); save"]),
+            (b"a,y\n\xff\xfe,u\n2,v\n", {}, ["t.csv, line 2 is not UTF-8 text (byte 0xff); save the file as UTF-8"]),
+            ("a,y\n1,\xe4\n2,v\n".encode("latin-1"), {}, ["t.csv, line 2 is not UTF-8 text (byte 0xe4); save"]),
+            ("\xe4,y\n1,u\n2,v\n".encode("latin-1"), {}, ["t.csv, line 1 is not UTF-8 text (byte 0xe4); save"]),
             # beyond the first block
-            (b"a,y\n" + b"1,u\n2,v\n" * 200_000 + b"3,\xe4\n", {}, ["line 400002 is no UTF-8 text (byte 0xe4)"]),
-            (b"a,y\n" + b"1,u\n" + b"3,\xc3", {}, ["line 3 is no UTF-8 text (byte 0xc3)"]),  # half a character
-            ("a,y\n1,u\n2,v\n".encode("utf-16"), {}, ["t.csv, line 1 is no UTF-8 text (byte 0xff); save"]),
-            ("a,y\n1,u\n2,v\n".encode("utf-16-le"), {}, ["t.csv, line 1 is no UTF-8 text (byte 0x0); save"]),
+            (b"a,y\n" + b"1,u\n2,v\n" * 200_000 + b"3,\xe4\n", {}, ["line 400002 is not UTF-8 text (byte 0xe4)"]),
+            (b"a,y\n" + b"1,u\n" + b"3,\xc3", {}, ["line 3 is not UTF-8 text (byte 0xc3)"]),  # half a character
+            ("a,y\n1,u\n2,v\n".encode("utf-16"), {}, ["t.csv, line 1 is not UTF-8 text (byte 0xff); save"]),
+            ("a,y\n1,u\n2,v\n".encode("utf-16-le"), {}, ["t.csv, line 1 is not UTF-8 text (byte 0x0); save"]),
             (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", {}, ["t.csv"]),
         ],
     )
@@ -439,7 +439,7 @@ class TestTables:
 
     def test_a_packed_table_that_is_no_utf8(self, tmp_path):
         packed = gzip.compress("a,y\n1,u\n2,\xe4\n".encode("latin-1"))
-        refused(self.load(tmp_path, packed, "csv.gz"), "t.csv.gz, line 3 is no UTF-8 text (byte 0xe4); save the file")
+        refused(self.load(tmp_path, packed, "csv.gz"), "t.csv.gz, line 3 is not UTF-8 text (byte 0xe4); save the file")
 
     def test_a_truncated_gzip(self, tmp_path):
         packed = gzip.compress(("a,y\n" + "".join(f"{i * 7919 % 1013},u\n" for i in range(4000))).encode())

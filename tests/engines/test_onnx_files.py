@@ -102,7 +102,7 @@ OTHERS = [b"", b"\x80" * 40, b"\x3a\xff\xff\x01", b"\x3b", b"PK\x03\x04", b"\x00
 def test_another_format_is_refused(tmp_path, content):
     path = tmp_path / "model.onnx"
     path.write_bytes(content)
-    with pytest.raises(UserError, match="is no ONNX model that can be read"):
+    with pytest.raises(UserError, match="is not a readable ONNX model"):
         data_files(path)
 
 

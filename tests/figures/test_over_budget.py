@@ -65,7 +65,7 @@ def test_where_no_spent_epsilon_is_known_the_claimed_one_stands_across_unless_sp
     assert "epsilon_spent" not in rows
     assert figure.axes[-1].get_xlabel().startswith("claimed privacy budget")
     for settings in ({"across": "spent"}, {"neighbors": "replace_one"}):
-        with pytest.raises(UserError, match="no ε spent is known for these cells"):
+        with pytest.raises(UserError, match="no accounted ε is known for these cells"):
             draw("accuracy_loss", unknown, settings)
     assert len(draw("accuracy_loss", quick[quick["accountant"] == ""], {})[1])  # nothing private
 

@@ -7,7 +7,7 @@ from scipy.special import ndtr, ndtri
 
 from dp_leakage.metrics.coins import aligned
 from dp_leakage.metrics.intervals import UNKNOWN_FRACTION
-from dp_leakage.metrics.rates import fewest, lowest, tpr_at
+from dp_leakage.metrics.rates import GRID, _ranks, fewest, lowest, tpr_at
 
 HALF = np.sqrt(0.5)
 GAIN = 2.0
@@ -46,6 +46,17 @@ def test_the_interval_of_one_run_is_that_of_draws_of_the_threshold_and_of_the_me
     share = np.where(above > 0, 1 - np.searchsorted(inside, outside[above - 1], "right") / 300, 0.0)
     oracle = np.quantile(rng.beta(300 * share + 0.5, 300 * (1 - share) + 0.5), (0.025, 0.975))
     assert tpr_at(score[None], member, 0.01).found[1:] == pytest.approx(oracle, abs=0.004)
+
+
+@pytest.mark.parametrize("n", [1, 7, 100, 299, 2995, 100_000])
+@pytest.mark.parametrize("fpr", [0.001, 0.01, 0.1, 0.5])
+def test_the_ranks_around_a_threshold_are_quantiles_of_the_binomial(n, fpr):
+    above, below = _ranks(float(n), fpr)
+    assert (above == stats.binom.ppf(GRID, n, fpr)).all()
+    assert (below == above + 1).all()
+    between = _ranks(n + 0.5, fpr)[0]  # between whole numbers of records the ranks rise
+    assert (above <= between).all()
+    assert (between <= _ranks(n + 1.0, fpr)[0]).all()
 
 
 def test_a_further_nonmember_is_named_at_exactly_the_rate():

@@ -62,5 +62,5 @@ def test_words_are_those_of_the_columns() -> None:
 
 
 def test_an_unknown_qualifier_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UserError, match="metric 'ssim': 'layers' is no column of metrics; did you mean 'layer'"):
+    with pytest.raises(UserError, match="metric 'ssim': 'layers' is not a column of metrics; did you mean 'layer'"):
         row("ssim", "all", HALF, layers="conv1")

@@ -38,9 +38,9 @@ def test_a_training_survives_json_and_pickle(training):
         ({"epochs": 1.5}, "epochs: 1.5 is not a positive whole number"),
         ({"batch_size": 0}, "batch_size: 0 does not lie between 1 and dataset_size, 100"),
         ({"batch_size": 101}, "batch_size: 101 does not lie"),
-        ({"mechanism": Mechanism("poisson", noise_multiplier=-1.0)}, "noise_multiplier: -1.0 is no amount of noise"),
-        ({"mechanism": Mechanism("poisson", noise="vmf", kappa=float("inf"))}, "kappa: inf is no amount of noise"),
-        ({"projection_noise": float("nan")}, "projection_noise: nan is no amount of noise"),
+        ({"mechanism": Mechanism("poisson", noise_multiplier=-1.0)}, "noise_multiplier: -1.0 is out of range"),
+        ({"mechanism": Mechanism("poisson", noise="vmf", kappa=float("inf"))}, "kappa: inf is out of range"),
+        ({"projection_noise": float("nan")}, "projection_noise: nan is out of range"),
     ],
 )
 def test_what_no_training_has_is_refused_in_one_sentence(given, words):

@@ -292,7 +292,7 @@ def restated(folder, change):
             "key 'epsilon.0.epsilon' is nan; valid is a number",
         ),
         (lambda told: told.update(selection={"mean": 10}), "key 'selection' lacks the key 'runs'"),
-        (lambda told: told.update(epsilon_asked=1.0), "above the 1 that was asked for"),
+        (lambda told: told.update(epsilon_asked=1.0), "above the 1 requested"),
         (lambda told: told.update(epsilon=[]), "a row for each delta"),
         (
             lambda told: told["mechanism"].update(sampler="cyclic"),
@@ -646,7 +646,11 @@ def test_a_release_that_would_have_expired_or_expires_on_no_day_is_not_made(tmp_
         (make, ["quickstart", "mlp/gaussian-rdp-eps=11"], "did you mean 'mlp/gaussian-rdp-eps=1'"),
         (make, ["atlas", "mlp/vmf"], "has no cell 'mlp/vmf'"),
         (make, ["atlas", "mlp/vmf-sum-vmf_rdp-eps=100"], "must have Gaussian noise; got 'vmf'"),
-        (make, ["quickstart"], "CELL is missing: study quickstart names none in release.cell"),
+        (
+            make,
+            ["quickstart"],
+            "CELL is missing: study quickstart names none in release.cell; valid: mlp/",
+        ),
         (check, ["nowhere"], "must be the folder of a release"),
     ],
 )

@@ -1,15 +1,22 @@
 """What a release tells of its study's attacks."""
 
 import json
+import sys
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.provenance.files import write_table
 from dp_leakage.release import measured
+from dp_leakage.release.card import pages
+
+sys.path.append(str(Path(__file__).parents[1] / "report"))
+from planted import Cell, World, draw
 
 
 def test_metrics_of_other_settings_are_refused_with_the_command_that_makes_them_anew(
@@ -24,6 +31,32 @@ def test_metrics_of_other_settings_are_refused_with_the_command_that_makes_them_
         UserError, match=r"other settings or other code .*: run `dp-leakage run mine` first, or delete it"
     ):
         measured.measured_of(study, SimpleNamespace(), 8)
+
+
+RATE = {"fpr": 0.01, "value": 0.2, "low": 0.1, "high": 0.3}
+OF_ATTACKS = {"attacks_run": ["yeom"], "attacks_not_run": [], "models": 8, "audits": [], "strongest_attack": "yeom"}
+OF_ATTACKS |= {"advantage": {"value": 0.2, "low": 0.1, "high": 0.3}, "tpr": [RATE], "tpr_not_measured": []}
+
+
+@pytest.mark.parametrize("half", [True, False])
+def test_card_and_sheet_say_where_the_studys_models_trained_on_half_of_the_records(made, half):
+    """The release trains on all of them, and is the more accurate."""
+    statement = json.loads((made / "privacy.json").read_text())
+    written = pages(statement | {"measured": OF_ATTACKS | {"trained_on_half": half}})
+    card, sheet = (unescape(page.decode()) for page in written.values())
+    assert ("The accuracy in the study's report is that of models which trained on about half" in card) == half
+    assert ("which saw other subsets of the records, each about half of them, under the same ε" in sheet) == half
+
+
+@pytest.mark.parametrize(("design", "half"), [("coins", True), ("split", False)])
+def test_whether_they_did_is_read_off_the_studys_design(tmp_path, monkeypatch, design, half):
+    frame = draw(World((Cell((0.5,)),), n=60, n_test=60), np.random.default_rng(0)).metrics
+    monkeypatch.setattr(measured, "read_metrics", lambda paths, identities: frame)
+    monkeypatch.setattr(measured, "measure_settings", lambda study, cell: {})
+    monkeypatch.setattr(measured, "delta_of", lambda study, cell: 1e-5)
+    study = SimpleNamespace(path=lambda name, cell: tmp_path, target="mine", spec={"repeats": 6, "design": design})
+    cell = SimpleNamespace(dataset="d", model="mlp", defense="none", membership=["attack_0"])
+    assert measured.measured_of(study, cell, 8)["trained_on_half"] == half
 
 
 WORDS = "On digits, use ε = 10."

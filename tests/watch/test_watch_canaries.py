@@ -22,7 +22,7 @@ def bounds(sigma, counted):
     for _ in range(STEPS):
         parameter.summed_grad = torch.zeros(2000)
         canaries.plant(optimizer, 1.0, np.flatnonzero(rng.random(600) < RATE))
-        canaries.observe([torch.tensor(rng.normal(0, sigma, 2000))], counted, 1.0)
+        canaries.observe(torch.tensor(rng.normal(0, sigma, 2000)), counted, 1.0)
     step = SimpleNamespace(noise_multiplier=counted)
     return canaries.bounds(SimpleNamespace(steps=[step] * STEPS), 1e-5)
 

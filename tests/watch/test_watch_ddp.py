@@ -32,3 +32,17 @@ def test_two_processes_hold_and_their_weights_are_the_same(mode, tmp_path):
     told = json.loads((tmp_path / "watched" / "report.json").read_text(encoding="utf-8"))
     assert told["verdict"] == "holds"
     assert same_bytes(tmp_path / "plain.pt", tmp_path / "watched.pt")
+
+
+def test_sharded_tensors_are_left_alone_and_cannot_be_told(tmp_path):
+    """To look at them waits for all processes: a watch that does so in one of them would stop the training."""
+    script = [str(SCRIPTS / "ddp.py"), "--mode", "ghost_fsdp"]
+    assert launched(tmp_path, 29603, [*script, "--save", "plain.pt"]).returncode == 0
+    ran = launched(tmp_path, 29604, ["-m", "dp_leakage", "watch", *script, "--save", "watched.pt"])
+    assert "watch: cannot tell: Tensors are sharded (FSDP)" in ran.stderr
+    assert "A check failed" not in ran.stderr
+    told = json.loads((tmp_path / "watched" / "report.json").read_text(encoding="utf-8"))
+    assert (told["verdict"], told["script_status"]) == ("cannot tell", 0)
+    assert [finding["code"] for finding in told["findings"] if finding["level"] != "note"] == ["fsdp"]
+    assert told["trainings"][0]["counted"] == told["trainings"][0]["steps"] > 0
+    assert same_bytes(tmp_path / "plain.pt", tmp_path / "watched.pt")

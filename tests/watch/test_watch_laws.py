@@ -16,11 +16,12 @@ SIZES = (300, 40, 2)
 def judged(draw, steps=30, std=0.5, scale=1.0):
     """Judge noise that ``draw(step, size, generator)`` makes, standardized, on sums of 20 records."""
     rng = np.random.default_rng(5)
-    sums = NoiseSums(len(SIZES))
+    sums = NoiseSums(SIZES)
     for step in range(steps):
         totals = [torch.tensor(rng.normal(0, 1, size), dtype=torch.float32) for size in SIZES]
         noise = [torch.tensor(std * draw(step, size, rng), dtype=torch.float32) for size in SIZES]
-        sums.add(totals, [scale * (s + u) for s, u in zip(totals, noise, strict=True)], std, step < 3)
+        applied = [scale * (s + u) / 8 for s, u in zip(totals, noise, strict=True)]
+        sums.add(totals, applied, 8, std, step < 3)
     return judge_noise(sums.table([f"t{i}" for i in range(len(SIZES))], np.full(steps, std)))
 
 

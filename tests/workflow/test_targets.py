@@ -144,7 +144,7 @@ def test_a_study_that_cannot_be_read_is_named_and_left_out_unless_it_is_asked_fo
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"scale: smoke\ndata_dir: caf\xe9\n", "config.yaml, line 2 is no UTF-8 text (byte 0xe9)"),
+        (b"scale: smoke\ndata_dir: caf\xe9\n", "config.yaml, line 2 is not UTF-8 text (byte 0xe9)"),
         (b"- scale\n", "config.yaml holds list, not keys and values"),
         (b"", "config.yaml is empty; valid are keys and values"),
         (b"scale: [smoke\n", "config.yaml, line 2 is not valid YAML"),

@@ -222,17 +222,17 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
     answered = given["family"] in ANSWERED
     reads = given.get("reads", "signals" if answered else "models")
     if reads == "models" and given.get("needs"):
-        raise UserError(f"{where}: it reads models, so it needs none beside them; leave one of the two out")
+        raise UserError(f"{where}: it reads models, so it cannot need auxiliary models too; remove reads or needs")
     if reads != "models" and not answered:
         raise UserError(f"{where}: family {given['family']} takes the models; leave the key reads out")
     if reads == "losses" and (given.get("needs") or not answered):
-        raise UserError(f"{where}: it reads losses, which targets alone keep; leave needs out, with family membership")
+        raise UserError(f"{where}: it reads losses, which only targets store; use family membership, and remove needs")
     weights = schemas.get("weights", DEFINITIONS["weights"])
     if given["family"] == GRADIENTS and weights.get("items") != DEFINITIONS["weights"]["items"]:
         shared = 'the setting weights of this family is shared; valid is {"$ref": "#/$defs/weights"}'
         raise UserError(f"{where}: {shared}")
     if given.get("on_device") and reads != "models":
-        raise UserError(f"{where}: it takes no models, so it has no device; leave the key on_device out")
+        raise UserError(f"{where}: it reads no models, so it runs on the CPU; remove on_device")
     if given.get("learns") and not given.get("needs"):
         raise UserError(f"{where}: `learns` is set but `needs` is not; valid is needs: shadow or reference")
     optional = ("needs", "learns", "aware", "of_person", "adapts", "access", "on_device", "draws_as", "label")
@@ -242,7 +242,7 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
 
 
 def attacks_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Attack]:
-    """The attacks that one file declares, by name. Raises UserError for a wrong declaration."""
+    """Return the attacks declared in one file, by name. Raises UserError for a wrong declaration."""
     found = things_of(WORD, _attack, where, module, given)
     for name in found:  # an attack's metrics lie beside those of other parts of a cell, under its name
         check_name(name, where)

@@ -126,7 +126,7 @@ def drawn_features(columns: np.ndarray, sensitive: np.ndarray, number: int, seed
 
 
 def question(values: np.ndarray, rule: str) -> tuple[float, float, float]:
-    """The low and the high value to try for a feature with these values, and the boundary between them.
+    """Return the low and the high candidate value of a feature with these values, and the boundary between them.
 
     See ``candidates`` in `score`.
     """
@@ -137,7 +137,7 @@ def question(values: np.ndarray, rule: str) -> tuple[float, float, float]:
 
 
 def with_value(x: np.ndarray, feature: int, value: float) -> np.ndarray:
-    """x with one feature of every record set to a value."""
+    """Return x with one feature of every record set to a value."""
     changed = x.copy()
     changed.reshape(len(x), -1)[:, feature] = value
     return changed

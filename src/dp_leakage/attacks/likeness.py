@@ -57,7 +57,7 @@ class Gallery:
 
     @classmethod
     def of(cls, images: np.ndarray) -> Gallery:
-        """The gallery of n images (n, channels, height, width)."""
+        """Return the gallery of n images (n, channels, height, width)."""
         import torch
 
         held = torch.as_tensor(images, dtype=torch.float64)
@@ -85,7 +85,7 @@ class Gallery:
 
 
 def _side(sizes: tuple[int, ...], window: Window) -> int:
-    """The largest odd side, up to the window's own, that fits into images of these sides."""
+    """Return the largest odd side, up to the window's own, that fits into images of these sides."""
     side = min(SIDES[window], *sizes)
     return side - 1 + side % 2
 

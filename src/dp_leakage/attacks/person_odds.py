@@ -41,7 +41,7 @@ def learned_odds(
 
 
 def _fitted(attack: ModuleType, own: Signals, compares: bool, settings: dict, seed: int) -> Any:
-    """A scikit-learn classifier of `features`, fitted on models of the attacker's own."""
+    """Return a scikit-learn classifier of `features`, fitted on the attacker's own models."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -57,7 +57,7 @@ def _fitted(attack: ModuleType, own: Signals, compares: bool, settings: dict, se
 
 
 def odds(fitted: Sequence[Any], score: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """The logarithm of each person's odds to be a member, float64 (R, P), from the records' scores (R, n)."""
+    """Return the logarithm of each person's odds to be a member, float64 (R, P), from the records' scores (R, n)."""
     pairs = zip(fitted, features(score, owner), strict=True)
     return np.stack([each.decision_function(values) for each, values in pairs])
 

@@ -48,7 +48,7 @@ def _apart(score: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
 
 
 def person_signals(asked: Signals, margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sum of each person's values (R, n), float64 (R, P), and in which models each person is, bool (R, P)."""
+    """Return the sum of each person's values (R, n), float64 (R, P), and each model's included people, bool (R, P)."""
     persons, own = persons_of(asked)
     return combined(margin, own, "sum"), persons.trained_on
 

@@ -47,7 +47,7 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
     if not 1 <= queries <= len(QUERIES):
         raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(QUERIES)}")
     if queries > 1 and data.x.ndim != 4:
-        raise UserError(f"key 'queries' is {queries}, but the records are no images; valid is 1")
+        raise UserError(f"key 'queries' is {queries}, but the records are not images; valid is 1")
     record, role = asked_records(data)
     y = data.y[record]
     margin = np.empty((queries, models.size, len(record)))
@@ -68,7 +68,7 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
 
 
 def ask_probabilities(models: Models, data: Dataset, roles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of all classes of the records of some roles: rows int64 (n,), float32 (K, n, C)."""
+    """Return probabilities of all classes of the records of some roles: rows int64 (n,), float32 (K, n, C)."""
     record, role = asked_records(data, roles)
     result = np.empty((models.size, len(record), data.n_classes), dtype=np.float32)
     for rows in _blocks(role):
@@ -78,7 +78,7 @@ def ask_probabilities(models: Models, data: Dataset, roles: Sequence[str]) -> tu
 
 
 def logits(models: Models, x: np.ndarray, n_classes: int) -> Iterator[tuple[int, slice, Tensor]]:
-    """Logits (rows, C) of model after model, part by part of x (n, …), with the model and the slice of n.
+    """Yield logits (rows, C) of model after model, part by part of x (n, …), with the model and the slice of n.
 
     They are on the models' device. One model at a time stays in the processor's caches, which all together do not.
     """
@@ -122,7 +122,7 @@ def _correct(z: Tensor, label: Tensor, rank: Tensor) -> Tensor:
 
 
 def _margins(z: Tensor, label: Tensor) -> Tensor:
-    """Margins from logits z (n, C). Overwrites the entries of the true classes, (n,)."""
+    """Return margins from logits z (n, C). Overwrites the entries of the true classes, (n,)."""
     own = label[:, None]
     true = z.gather(1, own)[:, 0]
     return true - z.scatter_(1, own, -torch.inf).logsumexp(1)

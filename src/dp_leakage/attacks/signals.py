@@ -67,7 +67,7 @@ class Signals:
         return {role for role, _ in self._runs()}
 
     def of(self, *roles: str) -> "Signals":
-        """The signals of only the records with these roles, in their order here."""
+        """Select the records with these roles, in their order here."""
         runs = [run for role, run in self._runs() if role in roles]
         if runs and all(a.stop == b.start for a, b in pairwise(runs)):  # one piece: no copy
             return self._piece(slice(runs[0].start, runs[-1].stop))
@@ -85,12 +85,12 @@ class Signals:
         return replace(self, **taken)
 
     def records(self, chosen: np.ndarray) -> "Signals":
-        """The signals of only some records: bool (n,), or positions int64 (m,)."""
+        """Select records: bool (n,), or positions int64 (m,)."""
         rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         return self._taken("n", rows)
 
     def models(self, chosen: np.ndarray) -> "Signals":
-        """The signals of only some models: bool (R,), or positions int64 (k,)."""
+        """Select models: bool (R,), or positions int64 (k,)."""
         rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         return self._taken("R", rows)
 
@@ -178,7 +178,7 @@ def score_columns(asked: Signals, said: Mapping[str, np.ndarray]) -> dict[str, A
 
 
 def positions(wanted: np.ndarray, record: np.ndarray) -> np.ndarray:
-    """The position of each wanted record in ``record``, int64. Both hold each record once.
+    """Return the position of each wanted record in ``record``, int64. Both contain each record once.
 
     Raises:
         ValueError: one of them is missing.

@@ -41,7 +41,7 @@ class Claim(NamedTuple):
 
 @lru_cache
 def approximate_dp(delta: float) -> Claim:
-    """The claim of (ε, δ)-DP and nothing more."""
+    """Return the claim of (ε, δ)-DP and nothing more."""
     return Claim("(ε, δ)-DP", delta, lambda epsilon: approximate_curve(epsilon, delta), "approximate")
 
 
@@ -52,7 +52,7 @@ def gaussian_dp(delta: float) -> Claim:
 
 
 def own_curves(name: str, delta: float, tpr: Callable[[float], Callable[[np.ndarray], np.ndarray]]) -> Claim:
-    """The claim of exactly one mechanism, which would have a larger curve with less noise.
+    """Return the claim of exactly one mechanism, which would have a larger curve with less noise.
 
     Args:
         name: of the claim.
@@ -77,7 +77,9 @@ def _gaussian(epsilon: float, delta: float) -> Curve:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """The least δ at which the Gaussian mechanism with μ > 0 is (ε, δ)-DP (Dong, Roth & Su 2022, corollary 2.13)."""
+    """Return the least δ at which the Gaussian mechanism with μ > 0 is (ε, δ)-DP (Dong, Roth & Su 2022,
+    corollary 2.13).
+    """
     return float(ndtr(-epsilon / mu + mu / 2) - np.exp(epsilon + log_ndtr(-epsilon / mu - mu / 2)))
 
 

@@ -87,7 +87,7 @@ def sampled_epsilon(tpr: Callable[[np.ndarray], np.ndarray], delta: float) -> fl
 
 
 def gaussian_curve(mu: float) -> Curve:
-    """A polygon around Φ(Φ⁻¹(FPR) + μ) (Dong, Roth & Su 2022)."""
+    """Return a polygon around Φ(Φ⁻¹(FPR) + μ) (Dong, Roth & Su 2022)."""
     threshold = np.arange(mu + TAIL, -TAIL, -SPACING)
     fpr, tpr = ndtr(-threshold), ndtr(mu - threshold)
     return outer(np.concatenate([[0.0], fpr, [1.0]]), np.concatenate([[0.0], tpr, [1.0]]))

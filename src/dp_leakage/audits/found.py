@@ -25,7 +25,7 @@ class Audit(NamedTuple):
 
 
 def corrected(confidence: float, comparisons: int) -> float:
-    """The confidence that each of several bounds needs so that all hold together (Bonferroni)."""
+    """Return the confidence of each of several bounds with which all hold together (Bonferroni)."""
     return 1 - (1 - confidence) / comparisons
 
 
@@ -36,7 +36,7 @@ def guesses_of(coins: int, share: float) -> int:
         UserError: fewer than 2 coins, or a share that is not in (0, 1].
     """
     if coins < 2:
-        raise UserError(f"an audit needs at least 2 coins, not {coins}")
+        raise UserError(f"an audit needs at least 2 canaries, not {coins}")
     if not 0 < share <= 1:
         raise UserError(f"key 'share' is {share:g}; valid is a number above 0 and up to 1")
     return 2 * max(int(share * coins / 2), 1)

@@ -41,7 +41,7 @@ def many_runs_bound(
 
 
 def many_runs_reach(n: int, claim: Claim, confidence: float = CONFIDENCE, share: float = SHARE) -> float:
-    """The largest ε that `many_runs_bound` can show with n trainings: every guess right."""
+    """Return the largest ε that `many_runs_bound` can show with n trainings: every guess right."""
     guesses = guesses_of(n, share)
     return _bound(n, guesses, guesses, claim, confidence)
 

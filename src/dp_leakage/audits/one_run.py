@@ -43,13 +43,14 @@ def one_run_bound(
 
 
 def one_run_reach(m: int, claim: Claim, confidence: float = CONFIDENCE, share: float = SHARE) -> float:
-    """The largest ε that `one_run_bound` can show with m canaries: every guess right."""
+    """Return the largest ε that `one_run_bound` can show with m canaries: every guess right."""
     guesses = guesses_of(m, share)
     return _bound(m, guesses, guesses, claim, confidence)
 
 
 def one_run_p_value(m: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """The largest probability, under (ε, δ)-DP, that at least ``right`` of ``guesses`` are right, among m canaries.
+    """Return the largest probability, under (ε, δ)-DP, that at least ``right`` of ``guesses`` are right, among m
+    canaries.
 
     P[B ≥ v] + 2mδ·max_i P[v > B ≥ v − i]/i, with B ~ Binomial(guesses, e^ε/(1 + e^ε)) and v = ``right``.
     """

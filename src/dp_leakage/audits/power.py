@@ -108,7 +108,7 @@ def models_for(claim: Claim, epsilon: float, confidence: float, share: float) ->
 
 
 def _first(holds: Callable[[int], bool], most: int) -> int | None:
-    """The smallest number up to ``most`` for which something that grows with it holds."""
+    """Return the smallest number up to ``most`` that satisfies a monotone condition."""
     if not holds(most):
         return None
     low, high = 0, most

@@ -7,7 +7,7 @@ STEPS = 40  # halvings: ε to 1e-11 of the replace-one bound
 
 
 def presence_bound(bound_at: Callable[[float], float], delta: float) -> float:
-    """The largest ε of add/remove, or of zero-out neighbors, at ``delta`` that the audit refutes.
+    """Return the largest ε of add/remove, or of zero-out neighbors, at ``delta`` that the audit refutes.
 
     Exchanging a record means removing one and adding one, so (ε, δ) for presence implies (2ε, (1 + e^ε)δ) for an
     exchange. If the audit's bound at that δ is above 2ε, neither can hold.

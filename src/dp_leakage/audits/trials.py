@@ -46,7 +46,7 @@ def trials_bound(
 
 
 def trials_reach(present: int, absent: int, claim: Claim, confidence: float = CONFIDENCE) -> float:
-    """The largest ε that `trials_bound` can show with this many models, if the test is always right."""
+    """Return the largest ε that `trials_bound` can show with this many models, if the test is always right."""
     counted_in, counted_out = (-(-models // 2) for models in (present, absent))
     return float(rates_bound(counted_in, counted_in, 0, counted_out, claim, confidence))
 

@@ -40,9 +40,11 @@ COMMANDS = {
     "demo": Command(
         "run the study quickstart to its report", "--scale smoke", "run:demo", "commands.run:demo", passes_on=True
     ),
-    "list": Command("list the studies, or the figures of one", "quickstart", "listing", "commands.listing:main"),
+    "list": Command(
+        "list the studies, of papers too, or the figures of one", "quickstart", "listing", "commands.listing:main"
+    ),
     "run": Command(
-        "run a study, or one figure",
+        "run a study, or one figure; on a cluster with --on slurm",
         "quickstart:fig_pareto\nquickstart --scale smoke -n",
         "run",
         "commands.run:main",
@@ -108,6 +110,14 @@ COMMANDS = {
     "completion": Command("print the completion for bash or zsh", "bash", "completion", "commands.completion:main"),
 }
 
+DOORS = {  # what somebody has → the commands for it, as the help shows them
+    "to begin": ("demo", "doctor", "completion"),
+    "you train with Opacus, or with another library": ("watch", "audit"),
+    "you have data, a model, or a paper to reproduce": ("new", "attack", "list", "run"),
+    "you give a model or results away": ("release", "verify", "share"),
+    "you choose an ε, a noise or a risk": ("sigma", "epsilon", "risk", "select"),
+}
+
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status."""
@@ -167,7 +177,9 @@ def check_words(name: str, words: Sequence[str]) -> None:
 
 def overview() -> str:
     """Return the help of ``dp-leakage`` itself."""
-    lines = [f"  {name:<10}{command.does}" for name, command in COMMANDS.items()]
+    lines = []
+    for door, names in DOORS.items():
+        lines += [f"{door}:", *(f"  {name:<12}{COMMANDS[name].does}" for name in names), ""]
     return "\n".join(
         [
             "usage: dp-leakage COMMAND …",
@@ -175,7 +187,6 @@ def overview() -> str:
             "What does a privacy budget ε buy? Accuracy against leakage, with and without differential privacy.",
             "",
             *lines,
-            "",
             "`dp-leakage COMMAND --help` shows its options. Studies, plugins and results are in the working folder.",
         ]
     )

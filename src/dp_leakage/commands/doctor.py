@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dp_leakage import __version__
 from dp_leakage.commands.studies import studies_in
-from dp_leakage.common.places import REPOSITORY
+from dp_leakage.common.places import PROFILES, REPOSITORY
 from dp_leakage.options.doctor import parser
 
 PIN = re.compile(r"^([A-Za-z0-9_.-]+)==([^\s;]+)", re.MULTILINE)
@@ -32,6 +32,7 @@ def main(words: Sequence[str]) -> int:
     print(f"dp-leakage {__version__}, Python {platform.python_version()}, {cores} cores")
     print(f"Disk: {shutil.disk_usage('.').free / 2**30:.1f} GiB free here")
     print(f"Workflow: {REPOSITORY}")
+    print(f"Profiles: {PROFILES / 'slurm'} and {PROFILES / 'storage'}; a copy in profiles/ here comes first")
     config = "config.yaml of this folder" if Path("config.yaml").exists() else "none here, so the defaults hold"
     print(f"Config: {config}")
     print(f"Studies of yours: {', '.join(sorted(studies_in(Path('studies')))) or 'none in studies/'}")
@@ -49,7 +50,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _needs() -> list[str]:
-    """The packages without which nothing runs; none known where this one is not installed."""
+    """Return the required packages; none if this package is not installed."""
     try:
         lines = requires("dp-leakage") or []
     except PackageNotFoundError:

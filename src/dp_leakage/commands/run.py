@@ -20,6 +20,7 @@ from dp_leakage.options import run as options_of
 DEMO = "quickstart"
 PARTS = ("audit", "release", "report", "verify")  # of a study's targets, beside its figures
 LISTED = {"only": "only_datasets", "plugins": "plugins", "study_file": "study_files"}  # options → keys of config.yaml
+BUILT_IN = ("local", "dryrun", "touch")  # executors of Snakemake itself
 # Options of Snakemake's plugins begin with the kind or the name of the plugin.
 OF_PLUGINS = (
     "--slurm",
@@ -75,8 +76,20 @@ def command_line(studies: Sequence[str], options: argparse.Namespace, others: Se
     config = _config(options, {word.partition(":")[0] for word in studies})
     here = Path("Snakefile").resolve() == SNAKEFILE
     place = [] if here else ["--snakefile", str(SNAKEFILE)]
-    profile = ["--workflow-profile", str(profile_folder(options.on))] if options.on else []
+    profile = ["--workflow-profile", str(_checked(profile_folder(options.on)))] if options.on else []
     return [*targets, *place, *profile, *(["--config", *config] if config else []), *others]
+
+
+def _checked(profile: Path) -> Path:
+    """Return a profile whose executor is installed; UserError otherwise, where Snakemake shows all its options."""
+    text = "\n".join(file.read_text(encoding="utf-8") for file in profile.glob("config*.yaml"))
+    executor = re.search(r"^executor: *([a-z0-9-]+)", text, re.MULTILINE)
+    if executor and executor[1] not in BUILT_IN:
+        package = f"snakemake-executor-plugin-{executor[1]}"
+        if find_spec(package.replace("-", "_")) is None:
+            extra = "'dp-leakage[slurm]'" if executor[1] == "slurm" else package
+            raise UserError(f"profile {profile.name} needs the package {package}; pip install {extra}")
+    return profile
 
 
 def _config(options: argparse.Namespace, studies: set[str]) -> list[str]:

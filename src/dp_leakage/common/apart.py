@@ -167,7 +167,7 @@ class _Child:
 
 
 def _work(what: str, work: Callable[[], Iterable[Arrays]], limits: Limits, parent: int, pipe: int) -> NoReturn:
-    """The child's side."""
+    """Run the work in the child process."""
     own = os.getpid()
 
     def send(kind: int, content: bytes = b"") -> None:
@@ -210,7 +210,7 @@ def _set_apart(limits: Limits, parent: int) -> None:
 
 
 def _used() -> int:
-    """Bytes of address space that this process has."""
+    """Return the bytes of address space of this process."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
 
 

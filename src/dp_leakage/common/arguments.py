@@ -57,7 +57,8 @@ class Parser(argparse.ArgumentParser):
     def examples(self, lines: Sequence[str]) -> None:
         """Show command lines below the help, as they are."""
         self.formatter_class = argparse.RawDescriptionHelpFormatter
-        self.description = fill(" ".join((self.description or "").split()), 100)
+        paragraphs = (self.description or "").split("\n\n")
+        self.description = "\n\n".join(fill(" ".join(text.split()), 100) for text in paragraphs)
         self.epilog = "\n".join(["examples:" if len(lines) > 1 else "example:", *(f"  {line}" for line in lines)])
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -71,7 +72,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_args(words, namespace)
 
     def _known(self) -> set[str]:
-        """The names of its options, and of its commands'."""
+        """Return the names of its options, and of its commands'."""
         below = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
         return {*self._option_string_actions}.union(*(one._known() for each in below for one in each.choices.values()))
 

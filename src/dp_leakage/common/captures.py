@@ -20,7 +20,7 @@ Capture = Callable[[Work], Work]
 
 
 def cuda_capture(generators: list[Generator]) -> Capture:
-    """A function that captures work as a CUDA graph.
+    """Return a function that captures work as a CUDA graph.
 
     The work must have been done once, and its tensors must live as long as the result. All captures share one pool of
     memory, since they are replayed one at a time and none leaves anything there that another needs. They use a stream

@@ -36,7 +36,7 @@ SHARED: dict[str, Schema] = {SETTINGS: ANY}  # keys of every declaration of a th
 
 
 def declarations(package: str, folder: Path, word: str) -> Iterator[tuple[str, Json]]:
-    """(Dotted name, what it declares) of every module below a folder that has a line ``word = {…}``."""
+    """Return (dotted name, declaration) of every module below a folder with a line ``word = {…}``."""
     for path in sorted(folder.rglob("*.py")):
         given = declared(path.read_text(encoding="utf-8"), word)
         if given is not None:
@@ -49,7 +49,7 @@ def name_of(module: str) -> str:
 
 
 def declared(text: str, word: str) -> Json | None:
-    """The literal after ``word`` in a file's text, or None.
+    """Return the literal after ``word`` in a file's text, or None.
 
     Only the literal is parsed: parsing the whole file takes thirty times as long.
     """
@@ -124,7 +124,7 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
 
 
 def _changed(base: Json, own: Json) -> Json:
-    """A declaration with another one over it, setting by setting."""
+    """Apply a declaration's changes to another one, setting by setting."""
     changed = base | own
     for key in own:
         if key in base and _mappings(base[key], own[key]):
@@ -133,7 +133,7 @@ def _changed(base: Json, own: Json) -> Json:
 
 
 def _over(base: object, own: object) -> object:
-    """A setting's schema with another default, or another schema."""
+    """Return a setting's schema with another default, or another schema."""
     return {**base, DEFAULT: own} if isinstance(base, dict) and not isinstance(own, dict) else own
 
 
@@ -178,7 +178,7 @@ def _schema(where: str, key: str, written: object, definitions: Mapping[str, Sch
 def settings_of(
     where: str, given: Mapping[str, Any], definitions: Mapping[str, Schema] = NONE
 ) -> tuple[Json, dict[str, Schema]]:
-    """The settings that a declaration names, with their defaults, and the schema of each.
+    """Return the settings that a declaration names, with their defaults, and the schema of each.
 
     Raises:
         UserError: as `schemas_of`, or a default is missing.

@@ -20,16 +20,17 @@ class UserError(ValueError):
 
 def no_utf8(file: object, line: int, byte: int) -> UserError:
     """Return the error message for a text file with a byte that is not UTF-8, with the line counted from 1."""
-    return UserError(f"{file}, line {line} is no UTF-8 text (byte {byte:#x}); save the file as UTF-8")
+    return UserError(f"{file}, line {line} is not UTF-8 text (byte {byte:#x}); save the file as UTF-8")
 
 
 def first_wrong_byte(error: UnicodeDecodeError) -> tuple[int, int]:
-    """The line, from 1, and the value of the byte at which the decoding of a whole text ended."""
+    """Return the line, from 1, and the value of the byte at which the decoding of a whole text ended."""
     return error.object[: error.start].count(b"\n") + 1, error.object[error.start]
 
 
 def plain(text: str) -> str:
-    r"""The text on one line. Characters that a terminal or a UTF-8 file cannot show are written as Python escapes.
+    r"""Return the text on one line. Characters that a terminal or a UTF-8 file cannot show are written as Python
+    escapes.
 
     >>> plain("two\nlines, a bell\a")
     'two\\nlines, a bell\\x07'
@@ -38,7 +39,7 @@ def plain(text: str) -> str:
 
 
 def brief(text: object, most: int = 200) -> str:
-    """A text on one line, cut between words after ``most`` characters.
+    """Return a text on one line, cut between words after ``most`` characters.
 
     >>> brief("size mismatch for\\nweight", 15)
     'size mismatch …'

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def canonical(settings: dict[str, Any]) -> str:
-    """Settings as JSON, always spelled the same way: rules pass this text to steps, and identities are its hashes."""
+    """Return settings as JSON in a unique spelling: rules pass this text to steps, and identities are its hashes."""
     # `snakemake --report` puts this text into a script, which a < in the user's text could end.
     return json.dumps(settings, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
 
@@ -45,7 +45,7 @@ def _portable(text: str) -> str:
 
 
 def derived_seed(*parts: object) -> int:
-    """A seed in [0, 2⁶³) from names and numbers.
+    """Return a seed in [0, 2⁶³) from names and numbers.
 
     >>> derived_seed(1, "digits") == derived_seed(1, "digits") != derived_seed(2, "digits")
     True

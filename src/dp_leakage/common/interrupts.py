@@ -32,7 +32,7 @@ def end_quietly(words: str = "") -> None:
 
 
 def handle_apart(number: int) -> None:
-    """From now on what handles a signal does so in a thread of its own.
+    """Handle signals in a separate thread from now on.
 
     Snakemake's handler of SIGTERM takes a lock. A handler runs in the main thread, between any two of its lines, and
     while that holds the lock itself, it would wait for ever.

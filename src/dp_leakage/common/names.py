@@ -35,7 +35,7 @@ def check_name(name: object, what: str) -> None:
     if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > LONGEST:
         raise UserError(f"{what}: {name!r} is not a valid name; valid are {VALID}")
     if name in RESERVED:
-        raise UserError(f"{what}: '{name}' has a meaning of its own here, as {_meaning(name)}; choose another name")
+        raise UserError(f"{what}: '{name}' is reserved here for {_meaning(name)}; choose another name")
 
 
 def _meaning(name: str) -> str:

@@ -12,7 +12,7 @@ EXACT = Context(prec=700)  # wide enough for every float
 
 
 def rounded_up(value: float, digits: int, slack: float = SLACK) -> str:
-    """1.01, 57200, 1e+06: an upper bound to so many significant digits."""
+    """Format an upper bound to a number of significant digits, rounded up: 1.01, 57200, 1e+06."""
     return _significant(value, digits, ROUND_CEILING, slack)
 
 
@@ -22,12 +22,12 @@ def rounded_down(value: float, digits: int, slack: float = SLACK) -> str:
 
 
 def decimals_up(value: float, places: int) -> str:
-    """0.090: an upper bound with so many digits behind the point."""
+    """Format an upper bound to a number of decimals, rounded up: 0.090."""
     return _decimals(value, places, ROUND_CEILING)
 
 
 def decimals_down(value: float, places: int) -> str:
-    """The same of a lower bound."""
+    """Format a lower bound to a number of decimals, rounded down."""
     return _decimals(value, places, ROUND_FLOOR)
 
 

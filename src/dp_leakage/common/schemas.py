@@ -33,7 +33,7 @@ COUNT: Schema = {"type": "integer", "minimum": 1}
 
 
 def enum(*values: object) -> Schema:
-    """The schema of one of these values."""
+    """Return the schema of one of these values."""
     return {"enum": list(values)}
 
 
@@ -83,7 +83,7 @@ def words(schema: Schema, definitions: Mapping[str, Schema] = NONE) -> str:
 
 
 def like(default: object) -> Schema:
-    """The schema of a setting of which only the default is known: values of the same type."""
+    """Return the schema of a setting known only by its default: values of the same type."""
     kinds: list[tuple[type | tuple[type, ...], str]] = [
         (bool, "boolean"), ((int, float), "number"), (str, "string"), ((list, tuple), "array"), (dict, "object")
     ]  # fmt: skip
@@ -148,7 +148,7 @@ def _sentence(error: Any, where: str, top: str, definitions: Mapping[str, Schema
 
 
 def _referred(reference: str, definitions: Mapping[str, Schema]) -> Schema:
-    """The part of a schema that a reference leads to: ``#/$defs/NAME``, or further into it; the whole is a mapping."""
+    """Return the part of a schema at a reference: ``#/$defs/NAME``, or deeper."""
     return reduce(getitem, reference.split("/")[2:], definitions) if reference != "#" else {"type": "object"}
 
 
@@ -157,7 +157,7 @@ def _types(rule: str | Sequence[str]) -> Sequence[str]:
 
 
 def _names(schema: Schema) -> list[str]:
-    """The texts that are valid by name."""
+    """Return the texts that are valid by name."""
     parts = [schema, *schema.get("anyOf", [])]
     values = [value for part in parts for value in part.get("enum", [part.get("const")])]
     return [value for value in values if isinstance(value, str)]

@@ -9,7 +9,7 @@ CLEAR = "\r\x1b[K"  # to the line's start, and what is right of it away
 
 
 def one_line(text: str) -> str:
-    """The text with every run of blanks and line breaks replaced by one blank, for a list of targets."""
+    """Return the text with every run of blanks and line breaks replaced by one blank, for a list of targets."""
     return " ".join(text.split())
 
 
@@ -31,7 +31,7 @@ def as_rst(text: str) -> str:
 
 
 def show(progress: str) -> None:
-    """Text for a terminal; a log would only be filled by it."""
+    """Print text to a terminal, but not to a log."""
     if sys.stderr.isatty():
         print(progress, end="", file=sys.stderr, flush=True)
 

@@ -53,5 +53,5 @@ def check_writable(folders: Iterable[str]) -> None:
         except OSError as error:
             with suppress(OSError):
                 os.remove(probe)
-            words = f"{name} cannot be written: {error.strerror}; mend that, and run the same command again"
+            words = f"{name} cannot be written: {error.strerror}; fix that, and run the same command again"
             raise UserError(words) from None

@@ -41,7 +41,9 @@ def call(module: str, name: str, *arguments: Any, thing: str = "") -> Any:
 
 
 def _imported(module: str) -> ModuleType:
-    """The module with a dotted name, or the module of a file in a study's folder, which can import its neighbors."""
+    """Return the module with a dotted name, or the module of a file in a study's folder, which can import
+    its neighbors.
+    """
     if not module.endswith(".py"):
         return importlib.import_module(module)
     file = located(Path(module)).resolve()
@@ -75,7 +77,7 @@ def whose(plugin: str, thing: str) -> str:
 
 
 def function(plugin: str, name: str) -> Callable[..., Any]:
-    """A plugin's function, for callers that call it often. Raises UserError if its file cannot be imported."""
+    """Return a plugin's function, for callers that call it often. Raises UserError if its file cannot be imported."""
     with blamed(f"plugin {plugin}", FILES.get(plugin)):
         return getattr(importlib.import_module(plugin), name)
 
@@ -190,7 +192,7 @@ def _said(error: BaseException) -> str:
 
 
 def spent_by(plugin: str, noise_multiplier: float, case: Any) -> float:
-    """The ε that a plugin's ``epsilon`` returns, checked for what any correct ε fulfills.
+    """Return the ε of a plugin's ``epsilon``, checked for properties of every correct ε.
 
     Raises:
         UserError: ε is not a finite number above 0, or does not fall as the noise grows.
@@ -208,7 +210,7 @@ def spent_by(plugin: str, noise_multiplier: float, case: Any) -> float:
 
 
 def amount_by(plugin: str, epsilon: float, case: Any) -> float | None:
-    """The noise that a plugin's ``amount_for`` returns for a budget, which may be None.
+    """Return the noise that a plugin's ``amount_for`` returns for a budget, which may be None.
 
     Raises:
         UserError: the noise is not a finite number above 0, or spends more than the budget by the plugin's own

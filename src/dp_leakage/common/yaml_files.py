@@ -91,7 +91,7 @@ def read_yaml(path: Path) -> Json:
 
 
 def parse(text: str, where: str) -> Any:
-    """The value of a YAML text: dicts with text keys, lists, texts, finite numbers, booleans and None.
+    """Return the value of a YAML text: dicts with text keys, lists, texts, finite numbers, booleans and None.
 
     Args:
         text: the document.
@@ -186,7 +186,7 @@ def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> int:
 
 
 def _check_scalar(value: object, place: str) -> None:
-    """Args: value, and the words before it in an error message."""
+    """Refuse a scalar that is not plain data; ``value`` and its location in the error message."""
     if not isinstance(value, str | int | float | None):
         raise UserError(
             f"{place} {type(value).__name__} ({value!r:.50}); valid are numbers, texts, truth values and null"
@@ -202,7 +202,7 @@ def _check_scalar(value: object, place: str) -> None:
 
 
 def written(spec: Mapping[str, Any], header: Iterable[str] = (), comments: Mapping[str, str] | None = None) -> str:
-    """A YAML document that ``parse`` reads back as ``spec``, whatever its texts hold.
+    """Return a YAML document that ``parse`` reads back as ``spec``, whatever its texts hold.
 
     Args:
         spec: keys and values.
@@ -220,7 +220,7 @@ def written(spec: Mapping[str, Any], header: Iterable[str] = (), comments: Mappi
 
 
 class _Line(dict[str, Any]):
-    """A key at the margin, whatever its value."""
+    """A key at the start of a line, regardless of its value."""
 
 
 class _Dumper(yaml.SafeDumper):

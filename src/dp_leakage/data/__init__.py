@@ -155,7 +155,7 @@ def is_at_hand(source: Mapping[str, Any], data_dir: Path) -> bool:
 
 
 def files_of(source: Mapping[str, Any]) -> list[str]:
-    """The user's files that a source names; none of a published data set."""
+    """Return the user's files that a source names; none of a published data set."""
     return [str(source[key]) for key in FILED if key in source]
 
 
@@ -218,7 +218,7 @@ def _together(raw: "Raw") -> "Raw":
     from dp_leakage.data.near_copies import together
 
     if raw.person is not None:
-        raise UserError("copies: goes without person, which says already whose each record is; leave one of them out")
+        raise UserError("copies: cannot be combined with person, which already names owners; remove one of them")
     return together(raw)
 
 

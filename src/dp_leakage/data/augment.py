@@ -35,8 +35,8 @@ def augmented_split(
         order.
 
     Raises:
-        UserError: the records are no images, there are more of them than wanted, or a class has fewer images than there
-            are roles.
+        UserError: the records are not images, there are more of them than wanted, or a class has fewer images than
+            roles exist.
     """
     if raw.x.ndim != 4:
         raise UserError("augment needs images; remove it")
@@ -71,7 +71,8 @@ def augmented_split(
 
 
 def varied(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A varied copy of an image (channels, height, width) in [0, 1]: mirrored or not, turned, shifted, zoomed, lit.
+    """Return an augmented copy of an image (channels, height, width) in [0, 1]: mirrored, rotated, shifted, zoomed,
+    brightened.
 
     Pixels that move in from outside repeat the edge.
     """

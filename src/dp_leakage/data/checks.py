@@ -7,7 +7,7 @@ from dp_leakage.data.raw import Raw, check_finite, check_range
 
 
 def check_raw(raw: object, where: str) -> Raw:
-    """The records that a plugin loaded.
+    """Return the records that a plugin loaded.
 
     Args:
         raw: what it returned.
@@ -24,7 +24,9 @@ def check_raw(raw: object, where: str) -> Raw:
         raw.class_names,
     )
     if len(x) != len(y) or not len(y):
-        raise UserError(f"{where}: x has {len(x)} records and y {len(y)}; valid is a class for each of at least one")
+        raise UserError(
+            f"{where}: x has {len(x)} records and y {len(y)}; valid is one class per record, and at least one record"
+        )
     columns = x.shape[1] if x.ndim == 2 else 0
     _as_many(raw.feature_names, columns, "feature_names", "columns", where)
     check_finite(x, where, raw.feature_names)
@@ -35,7 +37,7 @@ def check_raw(raw: object, where: str) -> Raw:
     if raw.person is not None:
         person = _array(raw.person, "person", (1,), np.int64, where)
         if len(person) != len(x) or not np.array_equal(np.unique(person), np.arange(person.max(initial=0) + 1)):
-            raise UserError(f"{where}: person must number persons from 0 on, one number for each of {len(x)} records")
+            raise UserError(f"{where}: person must number people from 0 on, one number for each of {len(x)} records")
     _places(raw.sensitive, "sensitive", columns, where)
     for name, rows in raw.given.items():
         _places(rows, f"given[{name!r}]", len(x), where)

@@ -43,7 +43,7 @@ def listed(path: Path, n: int, names: Sequence[str] = (), header: str = "") -> d
             valid = f"{_kind(names)}s of the data, such as {names[0]!r}" if len(names) else f"row numbers, 0 to {n - 1}"
             raise UserError(f"{path}: entry {line} is {entry[:50]!r}; valid are {valid}")
         if member[place[entry]]:
-            raise UserError(f"{path}: record {entry} comes twice; valid is a list that names each member once")
+            raise UserError(f"{path}: record {entry} occurs twice; list each member once")
         member[place[entry]] = True
     return trained_and_not(member, str(path))
 
@@ -53,7 +53,7 @@ def _kind(names: Sequence[str]) -> str:
 
 
 def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
-    """The row of each record, by the name that a list may use."""
+    """Return the row of each record, by the name that a list may use."""
     if not len(names):
         return {str(row): row for row in range(n)}
     place = {name: row for row, name in enumerate(names)}
@@ -65,7 +65,7 @@ def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
 
 
 def _entries(path: Path, n: int) -> list[str]:
-    """The list's entries as texts; truth values become row numbers."""
+    """Return the list's entries as texts; truth values become row numbers."""
     if not is_file(path):
         raise UserError(f"{path}: no such file; valid is a list of members ({', '.join(SUFFIXES)})")
     if path.stat().st_size > MAX_BYTES:

@@ -71,7 +71,7 @@ def copy_groups(x: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def _equal(x: np.ndarray) -> np.ndarray:
-    """Pairs, (k, 2), of equal records: each of at most `NEAR` with the first of them."""
+    """Return pairs, (k, 2), of equal records: of at most `NEAR` equal ones, each with the first."""
     rows = np.ascontiguousarray(x.reshape(len(x), -1) + 0)  # + 0 makes -0.0 and 0.0 the same bytes
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)
     _, first, place, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
@@ -81,7 +81,7 @@ def _equal(x: np.ndarray) -> np.ndarray:
 
 
 def _near(x: np.ndarray, seed: int) -> np.ndarray:
-    """Pairs, (k, 2), of records that are nearer than chance explains, on both sides."""
+    """Return pairs, (k, 2), of records that are nearer than chance explains, on both sides."""
     n = len(x)
     far = min(FAR, n // 3)
     near = min(NEAR, far // 3)
@@ -120,7 +120,9 @@ def _without_categories(x: np.ndarray) -> np.ndarray:
 
 
 def directions(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """float64 (n, d): features centered, in units of their spread, or `DIRECTIONS` random combinations of more."""
+    """Return float64 (n, d): centered features in units of their spread, or `DIRECTIONS` random combinations if
+    there are more.
+    """
     spread = x.std(axis=0)
     scale = np.where(spread > 0, 1 / np.where(spread > 0, spread, 1), 0).astype(np.float64)
     center = x.mean(axis=0, dtype=np.float64)

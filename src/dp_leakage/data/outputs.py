@@ -113,7 +113,7 @@ def _table(path: Path) -> "pd.DataFrame":
 
 
 def _from_arrays(path: Path) -> "pd.DataFrame":
-    """The arrays as a table."""
+    """Return the arrays as a table."""
     import pandas as pd
 
     from dp_leakage.data.sources.arrays import read_archive
@@ -219,7 +219,7 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
 
 
 def _kind(frame: "pd.DataFrame", path: Path) -> tuple[str, list[str]]:
-    """The kind of the columns with outputs, and their names."""
+    """Return the kind of the columns with outputs, and their names."""
     found = {
         kind: [name for name in frame if name == kind or (kind in KINDS[:2] and str(name).startswith(f"{kind}_"))]
         for kind in KINDS
@@ -265,7 +265,7 @@ def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
     same = (sorted_codes[:, 1:] == sorted_codes[:, :-1]).all(axis=0)
     if same.any():
         twice = names[sorted_codes[2, same.argmax()]]
-        raise UserError(f"{path}: record {twice} comes twice for one model and query; valid is once")
+        raise UserError(f"{path}: record {twice} occurs twice for one model and query; keep one")
     # Never makes an array of all places, since a nonsensical table can have as many as the cube of its lines.
     due = _place(np.arange(len(frame)), sizes)
     if len(frame) < prod(sizes):
@@ -285,7 +285,7 @@ def _place(line: Any, sizes: Sequence[int]) -> tuple[Any, Any, Any]:
 
 
 def _agreed(frame: "pd.DataFrame", column: str, order: np.ndarray, path: Path) -> np.ndarray:
-    """A column's value for each record, (n,), which must be the same on all of its lines."""
+    """Return a column's value for each record, (n,), which must be the same on all of its lines."""
     values = frame[column].to_numpy()
     if frame[column].isna().any():
         raise UserError(f"{path}: record on line {int(frame[column].isna().argmax()) + 1} has no {column}")
@@ -332,14 +332,14 @@ def _require(good: np.ndarray, complaint: str, record: np.ndarray, badness: np.n
 
 
 def _text(value: object) -> str:
-    """A class's or record's name: whole numbers are spelled without a point, however they were stored."""
+    """Return a class's or record's name: whole numbers are spelled without a point, however they were stored."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
 
 
 def aligned(given: Outputs, path: Path, known: Outputs, of: Path) -> Outputs:
-    """The outputs of ``path`` for the records of another file, ``of``, in its order.
+    """Return the outputs of ``path`` for the records of another file, ``of``, in its order.
 
     Raises:
         UserError: a record is missing, or has another label.
@@ -355,7 +355,7 @@ def aligned(given: Outputs, path: Path, known: Outputs, of: Path) -> Outputs:
     rows = np.array([place[name] for name in record.tolist()])
     for name, label, other in zip(record.tolist(), known.label.tolist(), given.label[rows].tolist(), strict=True):
         if str(label) != str(other):
-            raise UserError(f"record {name} has the label {label} in {of} and {other} in {path}; valid is one")
+            raise UserError(f"record {name} has the label {label} in {of} and {other} in {path}; labels must agree")
     return Outputs(
         record,
         given.label[rows],

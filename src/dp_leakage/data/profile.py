@@ -31,13 +31,14 @@ EXISTING = (
 def profile(
     raw: Raw, roles: Mapping[str, np.ndarray], trained_elsewhere: bool = False, copies: Copies | None = None
 ) -> list[str]:
-    """Sentences on what makes results on ``raw``, split into ``roles`` (role → rows), hard to judge, if anything does.
+    """Return sentences on properties of ``raw``, split into ``roles`` (role → rows), that make results hard to
+    judge.
 
     They report too few records in a role, too few (of people: people) of a class among the members, classes that are
-    absent there or where accuracy is measured, a single class, one class that dominates, constant columns, columns that
-    give the label away or seem to number the records, records that occur in two roles or twice in one, records that
-    nearly do (``copies``, of `copies_of`, if it is known), and columns or names of files that seem to say whose record
-    it is. Studies of a model that was ``trained_elsewhere`` know no people, so none are proposed there.
+    absent there or where accuracy is measured, a single class, one class that dominates, constant columns, columns
+    that give the label away or seem to number the records, records that occur in two roles or twice in one, records
+    that nearly do (``copies``, of `copies_of`, if it is known), and columns or names of files that seem to say whose
+    record it is. Studies of a model that was ``trained_elsewhere`` know no people, so none are proposed there.
     """
     role = trained_role(roles)
     members, place = roles.get(role, np.arange(len(raw.y))), PLACES[role]
@@ -139,7 +140,7 @@ def _units(raw: Raw, rows: np.ndarray) -> np.ndarray:
 
 
 def _in_class(raw: Raw, c: int, rows: np.ndarray) -> str:
-    """A class, how many of ``rows`` are of it, and of how many people: ``ill (8 records of 1 person)``."""
+    """Describe the number of ``rows`` and people in a class: ``ill (8 records of 1 person)``."""
     records = int((raw.y[rows] == c).sum())
     if raw.person is None:
         return f"{raw.class_names[c]} ({records})"
@@ -208,7 +209,7 @@ def _typed(name: str) -> str:
 
 
 def repeated(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
-    """Sentences on records that occur in two roles, or twice in one."""
+    """Return sentences on records that occur in two roles, or twice in one."""
     said = []
     for (a, b), count in duplicates(raw.x, roles).items():
         some, end = f"{_count(count, 'record', 'records')} {PLACES[a]}", "s" if count == 1 else ""

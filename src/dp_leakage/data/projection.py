@@ -220,7 +220,7 @@ def _shares(signed: bool) -> np.ndarray:
 
 
 def scaling(x: np.ndarray, rows: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and stretch of each feature for `scale`, float64, the shape of a record."""
+    """Return shift and stretch of each feature for `scale`, float64, the shape of a record."""
     if how == "range":
         shift = np.min([part.min(axis=0) for part in _chunks(x, rows)], axis=0)
         stretch = np.max([part.max(axis=0) for part in _chunks(x, rows)], axis=0) - shift
@@ -233,14 +233,14 @@ def scaling(x: np.ndarray, rows: np.ndarray, how: str) -> tuple[np.ndarray, np.n
 
 
 def binary(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The features with only zeros and ones over ``rows``, and some of both: bool, the shape of one record."""
+    """Return the features with only zeros and ones over ``rows``, and some of both: bool, the shape of one record."""
     zero, one = (np.any([(part == value).any(axis=0) for part in _chunks(x, rows)], axis=0) for value in (0, 1))
     only = np.all([((part == 0) | (part == 1)).all(axis=0) for part in _chunks(x, rows)], axis=0)
     return zero & one & only
 
 
 def fit_pca(x: np.ndarray, rows: np.ndarray, components: int) -> Projection:
-    """Principal components of ``x[rows]``, largest variance first, the same as scikit-learn's up to rounding.
+    """Return principal components of ``x[rows]``, largest variance first, the same as scikit-learn's up to rounding.
 
     The covariance is summed in float64 over chunks of rows, so no float64 copy of ``x`` is made. With fewer records
     than features, the (n, n) Gram matrix serves instead.
@@ -316,7 +316,8 @@ def noisy_second_moment(x: np.ndarray, rows: np.ndarray, noise: float, seed: int
 
 
 def apply(x: np.ndarray, projection: Projection, whiten: bool = False) -> np.ndarray:
-    """The records in the new features, float32 (n, k); with ``whiten`` they have unit variance over the fitted records.
+    """Return the records in the new features, float32 (n, k); with ``whiten`` they have unit variance over the
+    fitted records.
 
     Raises:
         UserError: a component has no positive variance to whiten by (private PCA at high noise).
@@ -332,7 +333,7 @@ def apply(x: np.ndarray, projection: Projection, whiten: bool = False) -> np.nda
 
 
 def unit_rows(x: np.ndarray) -> tuple[np.ndarray, int]:
-    """Each record divided by its ℓ2 norm (over all its values), and how many are zero, which stay zero."""
+    """Return each record divided by its ℓ2 norm (over all its values), and how many are zero, which stay zero."""
     norms = np.concatenate([np.linalg.norm(part, axis=1) for part in _chunks(x, np.arange(len(x)), flat=True)])
     safe = np.where(norms > 0, norms, 1.0).astype(np.float32).reshape(-1, *[1] * (x.ndim - 1))
     return x / safe, int((norms == 0).sum())
@@ -348,7 +349,7 @@ def constants_taken(x: np.ndarray, constants: Sequence[float | Sequence[float]])
 
 
 def _of_each_record(x: np.ndarray, settings: dict, learned: Features | None) -> tuple[np.ndarray, list[str]]:
-    """The features that are computed from each record alone, and sentences about them."""
+    """Return the features computed from each record alone, and sentences about them."""
     notes = []
     if (constants := settings["mean_std"]) is not None:
         x = constants_taken(x, constants)
@@ -371,7 +372,9 @@ def _of_each_record(x: np.ndarray, settings: dict, learned: Features | None) -> 
 
 
 def _of_channels(constants: float | Sequence[float], shape: tuple[int, ...]) -> np.ndarray:
-    """A constant, or one for each channel of records of the shape (channels, …), in a form that broadcasts to them."""
+    """Return a constant, or one for each channel of records of the shape (channels, …), in a form that
+    broadcasts to them.
+    """
     given = np.array(constants, dtype=float)
     if given.ndim and (len(shape) < 2 or len(given) != shape[0]):
         words = f"have {shape[0]} channels" if len(shape) > 1 else "have no channels"
@@ -426,7 +429,7 @@ def _by_chunks(x: np.ndarray, shape: tuple[int, ...], change: Callable[[np.ndarr
 
 
 def _scatter(x: np.ndarray, rows: np.ndarray, mean: np.ndarray, unit: bool = False) -> np.ndarray:
-    """Upper triangle of Σ (u − mean)(u − mean)ᵀ, float64 (d, d); with ``unit`` each u has ℓ2 norm 1."""
+    """Return the upper triangle of Σ (u − mean)(u − mean)ᵀ, float64 (d, d); with ``unit`` each u has ℓ2 norm 1."""
     from scipy.linalg.blas import dsyrk
 
     total = np.zeros((len(mean), len(mean)), order="F")
@@ -440,7 +443,7 @@ def _scatter(x: np.ndarray, rows: np.ndarray, mean: np.ndarray, unit: bool = Fal
 
 
 def _gram(x: np.ndarray, rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Upper triangle of the (n, n) products of the centered records, float64."""
+    """Return the upper triangle of the (n, n) products of the centered records, float64."""
     from scipy.linalg.blas import dsyrk
 
     flat = x.reshape(len(x), -1)
@@ -452,7 +455,7 @@ def _gram(x: np.ndarray, rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 def _largest(upper: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest eigenvalues, falling, and their eigenvectors (n, k), from a matrix's upper triangle."""
+    """Return the k largest eigenvalues, falling, and their eigenvectors (n, k), from a matrix's upper triangle."""
     from scipy.linalg import eigh
 
     n = len(upper)

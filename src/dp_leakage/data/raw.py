@@ -104,7 +104,7 @@ class Raw(NamedTuple):
 
 
 def own_columns(raw: Raw) -> Iterator[tuple[Column, np.ndarray]]:
-    """Each column of the user's table, and the columns of ``x``, (n, d), that it became, (n, `Column.width`)."""
+    """Yield each column of the user's table, and the columns of ``x``, (n, d), that it became, (n, `Column.width`)."""
     start = 0
     for column in raw.columns or [Column(name) for name in raw.feature_names]:
         yield column, raw.x[:, start : (start := start + column.width)]
@@ -235,7 +235,7 @@ def member_flags(values: np.ndarray, where: str) -> np.ndarray:
 
 
 def trained_and_not(values: np.ndarray, where: str) -> dict[str, np.ndarray]:
-    """Rows ``train`` (trained on) and ``test`` (not trained on). UserError if one of them is empty."""
+    """Return rows ``train`` (trained on) and ``test`` (not trained on). UserError if one of them is empty."""
     member = member_flags(values, where)
     rows = {"train": np.flatnonzero(member), "test": np.flatnonzero(~member)}
     for name, words in (("train", "members"), ("test", "non-members")):

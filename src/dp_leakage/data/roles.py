@@ -20,12 +20,12 @@ PLACES = {
 
 
 def trained_role(roles: Collection[str]) -> str:
-    """The role that target models train on: ``pool`` in design ``coins``, else ``target_members``."""
+    """Return the role that target models train on: ``pool`` in design ``coins``, else ``target_members``."""
     return POOL if POOL in roles else MEMBERS
 
 
 def asked_roles(roles: Collection[str]) -> tuple[str, ...]:
-    """The roles whose membership is attacked, the members' first."""
+    """Return the roles whose membership is attacked, the members' first."""
     return (POOL,) if POOL in roles else (MEMBERS, OUTSIDERS)
 
 
@@ -45,5 +45,5 @@ def traced_roles(roles: Collection[str]) -> tuple[str, ...]:
 
 
 def attackers_roles(roles: Collection[str]) -> list[str]:
-    """The roles whose records the attacker has anyway."""
+    """Return the roles whose records the attacker already has."""
     return [role for role in (SHADOW_POOL, population_role(roles)) if role in roles]

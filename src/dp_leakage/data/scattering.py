@@ -46,7 +46,7 @@ def check_images(shape: tuple[int, ...]) -> None:
         shape: of a record.
 
     Raises:
-        UserError: the records are no images, or their sides are too short or not multiples of four.
+        UserError: the records are not images, or their sides are too short or not multiples of four.
     """
     if len(shape) != 3:
         raise UserError("projection: features is 'scattering', which needs images; remove it")
@@ -58,7 +58,7 @@ def check_images(shape: tuple[int, ...]) -> None:
 
 
 def scattering(x: np.ndarray) -> np.ndarray:
-    """The scattering features of images.
+    """Return the scattering features of images.
 
     Args:
         x: (n, channels, height, width), any real dtype.
@@ -168,8 +168,8 @@ def _morlet(height: int, width: int, scale: int, angle: float) -> np.ndarray:
 
 
 def _gabor(height: int, width: int, sigma: float, angle: float, frequency: float, slant: float) -> np.ndarray:
-    """A plane wave in the direction of ``angle`` under an envelope of deviations sigma along it and sigma/slant across,
-    wrapped around the borders: complex128 (height, width).
+    """Return a plane wave in the direction of ``angle`` under an envelope of deviations sigma along it and
+    sigma/slant across, wrapped around the borders: complex128 (height, width).
     """
     rows = np.arange(WRAPS.start * height, WRAPS.stop * height)[:, None]
     columns = np.arange(WRAPS.start * width, WRAPS.stop * width)[None]

@@ -123,7 +123,7 @@ def automatic_roles(n: int, names: Sequence[str]) -> dict[str, int]:
 
 
 def balanced(y: np.ndarray, min_per_class: int = 1, per_class: int | None = None, seed: int = 0) -> np.ndarray:
-    """Rows of the classes with at least ``min_per_class`` records, ``per_class`` random ones of each.
+    """Return rows of the classes with at least ``min_per_class`` records, ``per_class`` random ones of each.
 
     With ``per_class``, classes with fewer records than that are dropped too. Without it, all records of a class stay.
     """

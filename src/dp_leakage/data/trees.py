@@ -107,7 +107,7 @@ def _names(path: Path, names: Iterable[str], wanted: Callable[[str], bool]) -> t
         raise UserError(f"{path}: has more than {MAX_COUNT:,} files; name the folder of the data alone")
     for name in found:
         if any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise UserError(f"{path}: the name {name!r} is no UTF-8 text; rename it")
+            raise UserError(f"{path}: the name {name!r} is not UTF-8 text; rename it")
     return tuple(found)
 
 

@@ -22,6 +22,6 @@ FILES = {"outputs": ("name", "of"), "onnx": ("name",), "module": ("weights",), "
 
 
 def files_of(settings: Mapping[str, Any]) -> list[str]:
-    """The user's files that a training with these settings reads: models or answers that exist already."""
+    """Return the user's files that a training with these settings reads: models or answers that exist already."""
     named = settings["architecture"]
     return [str(named[key]) for key in FILES.get(settings["engine"], ()) if key in named]

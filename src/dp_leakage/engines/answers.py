@@ -36,17 +36,19 @@ class Answers(NamedTuple):
         return cls(trained_on, log_probability, margins_of(log_probability, y)[None])
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Everything that a file of these answers holds."""
+        """Return everything that a file of these answers holds."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, np.ndarray]) -> "Answers":
-        """The inverse of `tensors`."""
+        """Return the inverse of `tensors`."""
         known = {name: tensors.get(name) for name in ("log_probability", "parameters", "leaves")}
         return cls(tensors["trained_on"].astype(bool), margin=tensors["margin"], **known)
 
     def probabilities(self, record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities of all classes: the records and float32 (K, n, C). UserError if only margins are known."""
+        """Return probabilities of all classes: the records and float32 (K, n, C). UserError if only margins
+        are known.
+        """
         if self.log_probability is None:
             raise UserError(
                 "attacks that read probabilities need them of all classes; only losses or margins are given"
@@ -61,7 +63,9 @@ class Answers(NamedTuple):
         return self.probabilities(record)[1]
 
     def ranks(self, y: np.ndarray) -> np.ndarray:
-        """The rank of each record's class, int32 (K, N). If only margins are known, it is 1 above 0 and otherwise 2."""
+        """Return the rank of each record's class, int32 (K, N). If only margins are known, it is 1 above 0
+        and otherwise 2.
+        """
         if self.log_probability is None:
             return np.where(self.margin[0] > 0, 1, 2).astype(np.int32)
         own = np.take_along_axis(self.log_probability, np.broadcast_to(y[:, None], (*self.margin.shape[1:], 1)), 2)
@@ -77,7 +81,7 @@ class Answers(NamedTuple):
 
 
 def trained_on(data: Dataset, subsets: Sequence[np.ndarray]) -> np.ndarray:
-    """Membership of a data set's records in K subsets, int64 (m,) each: bool (K, N)."""
+    """Return the membership of a data set's records in K subsets, int64 (m,) each: bool (K, N)."""
     return np.stack([np.isin(np.arange(len(data.y)), rows) for rows in subsets])
 
 
@@ -96,7 +100,8 @@ def signals_of(answers: Answers, data: Dataset, record: np.ndarray, role: np.nda
 
 
 def history_of(answers: Answers, data: Dataset) -> dict[str, list]:
-    """The only row of a training history that answers allow, per model: loss and accuracy on its training records.
+    """Return the only row of a training history that answers allow, per model: loss and accuracy on its training
+    records.
 
     The test accuracy is over ``target_nonmembers``, as everywhere.
     """

@@ -54,7 +54,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
 
 def _with_bounds(architecture: Json, features: int) -> Json:
-    """The architecture with bounds of features as libraries want them, from what YAML can write."""
+    """Return the architecture with bounds of features as libraries want them, from what YAML can write."""
     changed = dict(architecture)
     for key in ("privacy_bounds", "bounds"):
         if isinstance(bounds := architecture.get(key), list):
@@ -140,7 +140,7 @@ def _classes(module: ModuleType) -> list[str]:
 
 
 def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name: str, n_classes: int) -> np.ndarray:
-    """Probabilities, float64 (N, C), of all records after training on some. A class that it never saw gets 0."""
+    """Return probabilities, float64 (N, C), of all records after training on some. A class that it never saw gets 0."""
     where, file = _place(name)
     try:
         with blamed(where, file), warnings.catch_warnings(record=True) as warned:

@@ -69,7 +69,7 @@ def _asked(module: torch.nn.Module, x: torch.Tensor, where: str) -> np.ndarray:
         with torch.no_grad():
             return np.concatenate([module(part).double().numpy() for part in x.split(ROWS)])
     except Exception as error:  # a user's module can raise anything
-        raise UserError(f"{where} cannot be asked about the records: {_words(error)}") from None
+        raise UserError(f"{where} cannot be queried about the records: {_words(error)}") from None
 
 
 def _weights(path: Path) -> dict[str, torch.Tensor]:

@@ -51,7 +51,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
 
 def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
-    """The class outputs, (n, C) or (n,), of an ONNX model for records float32 (n, …).
+    """Return the class outputs, (n, C) or (n,), of an ONNX model for records float32 (n, …).
 
     Args:
         path: of the model.
@@ -71,7 +71,7 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library raises exceptions of its own
-        raise UserError(f"{path} is no ONNX model that can be read ({_first_line(error)})") from None
+        raise UserError(f"{path} is not a readable ONNX model ({_first_line(error)})") from None
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type not in TYPES:
         found = ", ".join(f"{one.name}: {one.type}" for one in inputs) or "nothing"
@@ -151,7 +151,7 @@ def check_same(
         UserError: they differ by more than rounding.
     """
     if first.shape != second.shape or not np.allclose(first, second, *ROUNDING, equal_nan=True):
-        raise UserError(f"{where} answers differently when it is asked the same again; valid is {valid}")
+        raise UserError(f"{where} gives different outputs for the same records; valid is {valid}")
 
 
 def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
@@ -181,7 +181,7 @@ def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
 
 
 def _class_output(given: list[Any], path: Path) -> np.ndarray:
-    """The output of a model with a number for each class: the last one with floating-point numbers."""
+    """Return the output of a model with a number for each class: the last one with floating-point numbers."""
     for output in reversed(given):
         if (
             isinstance(output, list) and output and isinstance(output[0], dict)

@@ -43,7 +43,7 @@ def content_of_model(path: Path) -> str:
 
 
 def data_files(path: Path) -> list[Path]:
-    """The files with weights that a model names, sorted; most models have none.
+    """Return the files with weights that a model names, sorted; most models have none.
 
     Raises:
         UserError: the model cannot be read, or one of the files is not in the model's folder.
@@ -54,7 +54,7 @@ def data_files(path: Path) -> list[Path]:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             names = sorted(set(_locations(content)))
     except (ValueError, IndexError, OSError) as error:
-        raise UserError(f"{path} is no ONNX model that can be read ({error})") from None
+        raise UserError(f"{path} is not a readable ONNX model ({error})") from None
     return [_beside(path, name) for name in names]
 
 
@@ -62,7 +62,9 @@ def _beside(path: Path, name: str) -> Path:
     file, place = path.parent / name, PurePosixPath(name)
     plain = not place.is_absolute() and ".." not in place.parts and "\\" not in name and "\0" not in name
     if not plain or not os.path.realpath(file).startswith(os.path.realpath(path.parent) + os.sep):
-        raise UserError(f"{path} has weights in {name!r}, which must be a file in the model's own folder; save it anew")
+        raise UserError(
+            f"{path} has weights in {name!r}, which must be a file in the model's own folder; save it again"
+        )
     if not os.path.isfile(file) or not stat.S_ISREG(os.stat(file).st_mode):
         raise UserError(f"{path} has weights in {name!r}, which must lie beside it; put that file there")
     return file
@@ -86,7 +88,7 @@ def _locations(content: Any) -> Iterator[str]:
 
 
 def _location(content: Any, part: Part) -> list[str]:
-    """The name of a tensor's file, if it has one."""
+    """Return the name of a tensor's file, if it has one."""
     external, found = False, []
     for field, value in _fields(content, *part):
         if field == LOCATION:
@@ -118,7 +120,7 @@ def _fields(content: Any, start: int, end: int) -> Iterator[tuple[int, int | Par
 
 
 def _whole(content: Any, start: int) -> tuple[int, int]:
-    """A whole number of variable length, and where it ends."""
+    """Return a whole number of variable length, and where it ends."""
     value = 0
     for place in range(10):
         byte = content[start + place]

@@ -62,7 +62,7 @@ def _model_and_part(path: Path) -> tuple[Any, Any, dict[str, Any]] | None:
 
 
 def _given(model: Any, node: Any, x: np.ndarray) -> np.ndarray:
-    """The records as they reach a node."""
+    """Return the records as inputs of a node."""
     import onnx
     import onnxruntime
 

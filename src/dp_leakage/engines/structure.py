@@ -80,12 +80,12 @@ def leaves_of(estimator: Any, x: np.ndarray) -> np.ndarray | None:
 
 
 def _last(estimator: Any) -> Any:
-    """The model at the end of a pipeline."""
+    """Return the model at the end of a pipeline."""
     return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
 
 
 def _trees(estimator: Any) -> list[Any]:
-    """The trees of scikit-learn that a model consists of."""
+    """Return the trees of scikit-learn that a model consists of."""
     members = [estimator] if hasattr(estimator, "tree_") else np.ravel(getattr(estimator, "estimators_", [])).tolist()
     return members if all(hasattr(one, "tree_") for one in members) else []
 

@@ -21,7 +21,7 @@ BOUNDS = {
 
 
 def bounds_at(epsilon: np.ndarray, delta: float) -> dict[str, np.ndarray]:
-    """The three bounds on the advantage at budgets ε ≥ 0, each of shape (n,).
+    """Return the three bounds on the advantage at budgets ε ≥ 0, each of shape (n,).
 
     A member against a non-member at a fixed size is a replacement, which is one removal and one addition: a budget for
     add/remove (or zero-out) neighbors bounds it at 2ε and (1 + e^ε)δ.

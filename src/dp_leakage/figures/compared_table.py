@@ -78,7 +78,7 @@ def draw(
 
 
 def _prior(shown: pd.DataFrame) -> list[str]:
-    """Among how many candidates records are recognized."""
+    """Return the number of candidates for recognition."""
     counts = sorted(set(shown.loc[shown["metric"] == "recognized", "candidates"])) if "candidates" in shown else []
     words = (
         "Recognized: which of {0:g} equally likely images was in the step, where a guess is right in 1 of {0:g} cases."

@@ -94,7 +94,7 @@ def _write(contents: dict[Path, bytes]) -> None:
 
 
 def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) -> bytes:
-    """The PNG of a figure, whose three files belong together and to this identity (None: whichever they have).
+    """Return the PNG of a figure, whose three files belong together and to this identity (None: whichever they have).
 
     Raises:
         UserError: one of them is missing, damaged, or of another figure, study or version of the code.
@@ -121,7 +121,7 @@ def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) ->
 
 
 def read_tables(html: Path, tex: Path, csv: Path, identity: str | None = None) -> Markup:
-    """The tables as HTML (`table.html.content`), from files that belong together and to this identity.
+    """Return the tables as HTML (`table.html.content`), from files that belong together and to this identity.
 
     Raises:
         UserError: as `read_figure`.
@@ -151,7 +151,7 @@ def is_current(files: Mapping[str, Path], identity: str) -> bool:
 
 
 def further_notes(png: bytes) -> str:
-    """The notes of a figure that found no room in its picture; "" if all did."""
+    """Return a figure's notes that do not fit into its image, or ""."""
     from PIL import Image
 
     with Image.open(BytesIO(png)) as picture:
@@ -231,7 +231,7 @@ def _said(stamp: str) -> dict[str, str]:
 
 
 def _stamped(png: bytes, stamp: str) -> bytes:
-    """A PNG with a text chunk after its header."""
+    """Return a PNG with a text chunk after its header."""
     body = f"{KEY}\0{stamp}".encode("latin-1")
     chunk = struct.pack(">I", len(body)) + b"tEXt" + body + struct.pack(">I", zlib.crc32(b"tEXt" + body))
     end = len(SIGNATURE) + 25  # the header's chunk is 13 bytes, and 12 around them

@@ -77,7 +77,7 @@ def group_rows(frame: pd.DataFrame, metric: str, settings: dict[str, Any]) -> pd
 
 
 def _most(part: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The rows of the groups with the largest values under any defense."""
+    """Return the rows of the groups with the largest values under any defense."""
     largest = part.groupby("called", sort=False)["value"].max().sort_values(ascending=False, kind="stable")
     return part[part["called"].isin(largest.index[:most])]
 

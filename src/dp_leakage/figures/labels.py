@@ -23,7 +23,7 @@ DARK = 0.25  # lightness at which each of our colors has the contrast of 4.5 tha
 
 
 def named_lines(ax: "Axes") -> "dict[str, Line2D]":
-    """The lines of a panel that have a name, and of intervals the markers."""
+    """Return the lines of a panel that have a name, and of intervals the markers."""
     handles, names = ax.get_legend_handles_labels()
     return {name: getattr(handle, "lines", [handle])[0] for handle, name in zip(handles, names, strict=True)}
 
@@ -85,7 +85,7 @@ def apart(places: np.ndarray, gap: float) -> np.ndarray:
 
 
 def readable(color: str) -> tuple[float, ...]:
-    """The color, as dark as letters have to be that are read on white."""
+    """Darken a color until letters are legible on white."""
     from matplotlib.colors import to_rgb
 
     hue, lightness, saturation = rgb_to_hls(*to_rgb(color))
@@ -93,7 +93,7 @@ def readable(color: str) -> tuple[float, ...]:
 
 
 def _rows(figure: "Figure") -> "Iterator[Sequence[Axes]]":
-    """The panels of each row, from left to right."""
+    """Yield the panels of each row, from left to right."""
     rows: dict[int, list[Axes]] = {}
     for ax in figure.axes:
         place = ax.get_subplotspec()
@@ -122,7 +122,7 @@ def _end(line: "Line2D") -> np.ndarray:
 
 
 def _name(ax: "Axes", name: str, line: "Line2D", end: np.ndarray, high: float) -> None:
-    """A leader from the line's end, then its marker, then its name."""
+    """Draw a leader from the line's end, then its marker, then its name."""
     from matplotlib.lines import Line2D
     from matplotlib.transforms import offset_copy
 

@@ -24,7 +24,7 @@ HOLLOW = {"markersize": 7.5, "markerfacecolor": "none", "zorder": 4}  # of what 
 
 
 def with_series(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the label of their series in a column ``series``."""
+    """Return the rows with the label of their series in a column ``series``."""
     return rows.assign(series=[look(series).label for series in series_of(rows)])
 
 

@@ -220,7 +220,7 @@ def _not_measured(rows: pd.DataFrame) -> list[str]:
 
 # ---------------------------------------------------------------------- upward
 def _upward(settings: dict[str, Any]) -> list[str]:
-    """The metrics that are drawn."""
+    """Return the metrics that are drawn."""
     if "normalized" in settings:
         return ["accuracy_loss" if settings["normalized"] else "test_accuracy"]
     return listed(settings.get("metric", LEAKAGE))
@@ -256,7 +256,7 @@ def _over_spent(given: Given, found: pd.DataFrame) -> Over:
     budgets, relation = spent_alike(given.frame, wanted)
     if budgets.empty:
         words = f" with neighbors '{wanted}'" if wanted else ""
-        raise UserError(f"figure setting 'across': no ε spent is known for these cells{words}")
+        raise UserError(f"figure setting 'across': no accounted ε is known for these cells{words}")
     joined = found.merge(budgets, how="left", on=["dataset", "model", "defense"])
     absent = joined["epsilon_spent"].isna() & is_private(joined)
     others = labels_of(joined[absent])

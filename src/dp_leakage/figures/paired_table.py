@@ -84,7 +84,7 @@ def draw(
 
 
 def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[dict[str, Any]]:
-    """A row of the csv for every attack on every other defense of one (data set, model)."""
+    """Return a row of the csv for every attack on every other defense of one (data set, model)."""
     what = "membership_auc" if fpr is None else "reached_tpr"
     rate = {} if fpr is None else {"fpr": fpr}
     rows = []

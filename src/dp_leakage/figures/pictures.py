@@ -41,7 +41,7 @@ GAP, HEAD, NUMBER = 0.05, 0.24, 0.12  # inches: between pictures, a heading, wor
 
 
 class Line(NamedTuple):
-    """One line of pictures: its words, pictures (c, h, w) with pixels in [0, 1], and words under each; None: none."""
+    """A row of images: its label, images (c, h, w) with pixels in [0, 1], and a caption below each, or None."""
 
     words: str
     images: Sequence[np.ndarray]
@@ -105,7 +105,7 @@ def page(
 
 
 def _heights(block: Block, width: float) -> tuple[float, float, float]:
-    """Inches of a block's heading, of its pictures, and below each line of them."""
+    """Return the height in inches of a block's heading, of its images, and of the space below each row."""
     shape = block.lines[0].images[0].shape
     numbered = any(line.under is not None for line in block.lines)
     return HEAD + 0.06 * bool(block.heads), width * shape[-2] / shape[-1], (NUMBER if numbered else 0) + GAP
@@ -147,7 +147,7 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
         and all(not names or {**cell, "attack": attack}[key] in names for key, names in wanted.items())
     ]
     if not chosen:
-        raise UserError("figure of kind 'pictures': there are none; name an attack that makes pictures in its parts")
+        raise UserError("figure of kind 'pictures': its parts have no images; name an attack that makes images")
     of_datasets = _rows(chosen, settings["count"])
     blocks = [
         Block(
@@ -169,7 +169,7 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
 
 
 def _rows(chosen: Shown, count: int) -> dict[str, tuple[np.ndarray, list[Row]]]:
-    """Data set → its originals and the rows below them, each without the words that all rows have in common."""
+    """Return data set → originals and rows, without the parts of labels that all rows share."""
     attacks = {attack for _, attack, _ in chosen}
     models = {cell["model"] for cell, _, _ in chosen}
     arrays = {array for _, _, made in chosen for array in _pictures(made)}
@@ -189,13 +189,13 @@ def _rows(chosen: Shown, count: int) -> dict[str, tuple[np.ndarray, list[Row]]]:
 
 
 def _pictures(made: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of pictures but the originals, (n, c, h, w) each, of the first repeat."""
+    """Return the arrays of pictures but the originals, (n, c, h, w) each, of the first repeat."""
     first = {key: array[0] if array.ndim == 5 else array for key, array in made.items() if key != "original"}
     return {key: array for key, array in first.items() if array.ndim == 4}
 
 
 def _cell_words(cell: dict[str, Any]) -> str:
-    """The defense and its budget: VMF by row, ε = 1 per step."""
+    """Return the defense and its budget: VMF by row, ε = 1 per step."""
     if not cell["accountant"]:
         return look(Series(cell["mechanism"])).label
     words = mechanism_name(cell["mechanism"]) + (f" by {cell['block']}" if cell["mechanism"] == "vmf" else "")

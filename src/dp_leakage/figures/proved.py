@@ -149,7 +149,7 @@ def draw(
 
 
 def _for_claimed_neighbors(bounds: pd.DataFrame) -> pd.DataFrame:
-    """One row for each audit: of a bound that is restated for a record's presence, that which the claim is about."""
+    """Return one row per audit: the bound for the claim's neighbors, if an audit has several."""
     restated = bounds["neighbors"] == PRESENCE
     audits = restated.groupby([bounds[column] for column in (*CELL, "audit")])
     both = audits.transform("any") & ~audits.transform("all")
@@ -157,7 +157,7 @@ def _for_claimed_neighbors(bounds: pd.DataFrame) -> pd.DataFrame:
 
 
 def _bar(ax: "Axes", place: int, row: Any) -> None:
-    """A bound, what it would be for itself, and what could have been shown, over the claim."""
+    """Draw a bound, its value without correction, and its reach, as shares of the claim."""
     share, alone, reach = (min(value / row.epsilon, FARTHEST) for value in (row.measured, row.alone, row.reach))
     color = ALARM if row.share > 1 else CORRECT
     ax.plot([0, share], [place, place], color=color, linewidth=2, zorder=2)

@@ -66,7 +66,7 @@ def draw(
 
 
 def _precisions(rates: pd.DataFrame, prior: float, fpr: float) -> pd.DataFrame:
-    """True positive rates turned into the share of members among the accused, which rises with them."""
+    """Convert true positive rates to the share of members among the accused, which increases with them."""
     turned = {end: [precision(prior, tpr, fpr) for tpr in rates[end]] for end in ("value", "low", "high")}
     return rates.assign(**turned, metric="precision", prior=prior)
 

@@ -121,7 +121,7 @@ def _with_strip(figure: "Figure", words: str) -> "Bbox":
 def canvas(
     rows: int, columns: int, panel: tuple[float, float] = PANEL, *, sharey: bool | str = True, sharex: bool | str = True
 ) -> "tuple[Figure, list[list[Axes]]]":
-    """A figure of rows × columns panels; `finish` adds the room for legend, title and footnotes."""
+    """Return a figure of rows × columns panels; `finish` adds the room for legend, title and footnotes."""
     from matplotlib.figure import Figure
 
     size = (max(columns * panel[0], LEAST), rows * panel[1])

@@ -99,7 +99,7 @@ def draw(
 
 
 def _curves(history: pd.DataFrame) -> pd.DataFrame:
-    """Mean and 95 % interval over the repeats for every cell, epoch and metric."""
+    """Return the mean and 95 % interval over the repeats for every cell, epoch and metric."""
     numbers = [metric for metric in (*ACCURACIES, "epsilon_spent") if metric in history]
     long = history.melt([*OF_CELL, "repeat", "epoch"], numbers, "metric", "value").dropna(subset="value")
     groups = long.groupby([*OF_CELL, "epoch", "metric"], dropna=False, sort=False)["value"]
@@ -122,7 +122,7 @@ def _student(repeats: pd.Series) -> np.ndarray:
 
 
 def best_epoch(part: pd.DataFrame) -> str:
-    """The first epoch of the highest test accuracy, of each cell in turn."""
+    """Return the first epoch with the highest test accuracy, for each cell in turn."""
     return ", ".join(str(row.epoch) for row in _best(part).itertuples())
 
 

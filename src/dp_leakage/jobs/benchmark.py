@@ -43,7 +43,7 @@ def read_usage(folder: Path, observed: int) -> list[float]:
 
 
 def _descendants(pid: int) -> list[int]:
-    """A process and all that it started, by Linux's files of it alone."""
+    """Return a process and its descendants, by Linux's process files."""
     found = [pid]
     with suppress(OSError):  # it ended
         for thread in Path(f"/proc/{pid}/task").iterdir():

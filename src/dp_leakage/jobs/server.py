@@ -76,7 +76,7 @@ class Server:
         self.events.register(listener, selectors.EVENT_READ)
 
     def serve(self) -> NoReturn:
-        """Forks, reaps and passes signals on until the life line is cut."""
+        """Fork, reap and forward signals until the lifeline is cut."""
         while True:
             for key, _ in self.events.select():
                 if key.fileobj is self.listener:
@@ -176,14 +176,14 @@ class Server:
         return None
 
     def _lose(self, fork: Fork) -> None:
-        """Forgets a fork that stayed and is gone."""
+        """Remove a waiting fork that has ended."""
         if fork in self.staying:
             self.staying.remove(fork)
             self.events.unregister(fork.ended)
             _remove(fork)
 
     def _forked(self, request: dict[str, Any], files: list[int], ours: tuple[socket.socket, int]) -> Fork:
-        """A new fork that does this job. ``ours`` are files of this job that it does not need."""
+        """Fork for this job. ``ours`` are files of this job that the fork does not need."""
         line, theirs = socket.socketpair()
         line.settimeout(SLOW)
         server = os.getpid()
@@ -205,7 +205,7 @@ class Server:
         return Fork(pid, os.pidfd_open(pid), line)
 
     def _pass_on(self, job: Job) -> None:
-        """Passes on the signals that the waiting process got. If that process is gone, the work ends."""
+        """Forward the signals of the waiting process. If that process has ended, kill the work."""
         try:
             numbers = job.waiting.recv(64)
         except OSError:
@@ -217,7 +217,7 @@ class Server:
                 os.killpg(job.fork.pid, number)
 
     def _keep(self, job: Job) -> None:
-        """Ends a job whose fork stays, or learns that the fork ends."""
+        """End a job whose fork waits for another one, or note that the fork has ended."""
         self.events.unregister(job.fork.line)
         with suppress(OSError, ValueError):
             used = json.loads(job.fork.line.recv(IMPORTED))  # nothing if it ends
@@ -258,7 +258,7 @@ class Server:
 
 
 def _remove(fork: Fork) -> None:
-    """Ends a fork, and processes that its jobs started and left behind."""
+    """Kill a fork, and processes that its jobs left behind."""
     with suppress(OSError):
         os.killpg(fork.pid, signal.SIGKILL)
     with suppress(ChildProcessError):  # it has been waited for

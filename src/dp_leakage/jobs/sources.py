@@ -8,7 +8,7 @@ PACKAGE = Path(__file__).parents[1]
 
 
 def state() -> str:
-    """A digest of the names, times, sizes and inodes of the package's source files; 32 hexadecimal digits."""
+    """Return a digest of the names, times, sizes and inodes of the package's source files; 32 hexadecimal digits."""
     found = []
     for folder, _, names in os.walk(PACKAGE):
         for name in names:

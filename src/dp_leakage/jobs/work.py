@@ -86,9 +86,7 @@ def work(request: dict[str, Any], files: list[int], line: socket.socket | None) 
 
 
 def _do(request: dict[str, Any], files: list[int]) -> tuple[int, bool]:
-    """A job, as the process of ``python -m MODULE ARGUMENTS`` would do it; its exit status, and whether Ctrl-C ended
-    it.
-    """
+    """Run a job like ``python -m MODULE ARGUMENTS``; return its exit status, and whether Ctrl-C ended it."""
     for number, file in enumerate(files[:3]):
         os.dup2(file, number)
     os.fchdir(files[3])
@@ -169,7 +167,7 @@ def _leave() -> None:
 
 
 def _tell(pipe: int, before: set[str]) -> None:
-    """The modules that a job imported and that later jobs may share: installed ones and this package's."""
+    """Report the modules that a job imported and that later jobs may share: installed ones and this package's."""
     names = [name for name, module in list(sys.modules.items()) if name not in before and _lasts(name, module)]
     text = "\n".join(names).encode()
     os.write(pipe, text if len(text) <= IMPORTED else b"")

@@ -77,7 +77,9 @@ def own_rates(score: np.ndarray, member: np.ndarray) -> np.ndarray:
 
 
 def named_by_own(rates: np.ndarray, chosen: np.ndarray, fpr: float) -> Influences:
-    """The share of the chosen, bool (R, n), that are named at a false positive rate of their own of at most ``fpr``."""
+    """Return the share of the chosen, bool (R, n), that are flagged at their own false positive rate of at most
+    ``fpr``.
+    """
     there = chosen & ~np.isnan(rates)
     named = there & (rates <= fpr)
     value = float(named.sum() / there.sum())

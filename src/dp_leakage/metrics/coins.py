@@ -106,7 +106,7 @@ def _over_runs(each: np.ndarray, moved: np.ndarray) -> Influences:
 
 
 def _mean_of(values: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of each run's chosen values, (R,), and n times how far each record moves it, (R, n)."""
+    """Return the mean of each run's chosen values, (R,), and n times how far each record moves it, (R, n)."""
     count = chosen.sum(axis=1, keepdims=True)
     mean = np.where(chosen, values, 0.0).sum(axis=1, keepdims=True) / count
     return mean[:, 0], np.where(chosen, values - mean, 0.0) * (values.shape[1] / count)

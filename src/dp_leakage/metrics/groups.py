@@ -75,7 +75,7 @@ def _advantage(named: np.ndarray, member: np.ndarray) -> Influences:
 
 
 def _side_by_side(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The block of a − b, from the blocks (R, n) and (R, m) of two numbers measured on different records."""
+    """Return the block of a − b, from the blocks (R, n) and (R, m) of two numbers measured on different records."""
     every = a.shape[1] + b.shape[1]
     return np.hstack([a * (every / a.shape[1]), -b * (every / b.shape[1])])
 
@@ -100,7 +100,7 @@ def _enough(member: np.ndarray) -> bool:
 def _each_and_all(
     metric: str, where: Mapping[str, str], judge: Judge, values: np.ndarray, member: np.ndarray
 ) -> list[dict]:
-    """Rows of every single repeat, whose members are fixed, and of all together."""
+    """Return rows of every single repeat, whose members are fixed, and of all together."""
     members = np.broadcast_to(member, values.shape)
     alone = [judge(values[r : r + 1], members[r]) for r in range(len(values))]
     rows = [row(metric, str(r), found, **where) for r, found in enumerate(alone)]

@@ -42,7 +42,7 @@ def measure_guesses(frame: pd.DataFrame, attack: str) -> list[dict]:
 
 
 def _by_feature(frame: pd.DataFrame, columns: list[str]) -> tuple[list[np.ndarray], np.ndarray]:
-    """Columns as (R, n, F), and members as bool (R, n); of fixed members alone, if they are that."""
+    """Return columns as (R, n, F), and members as bool (R, n); for fixed members only these."""
     found, member = by_repeat(frame, columns, ["record", "feature"])
     features = frame["feature"].nunique()
     arrays = [one.reshape(len(one), -1, features) for one in found]
@@ -55,7 +55,7 @@ def _by_feature(frame: pd.DataFrame, columns: list[str]) -> tuple[list[np.ndarra
 def _beside(
     metric: str, both: list[Influences], limits: tuple[float, float] | None, own: Mapping[str, object]
 ) -> list[dict]:
-    """Rows of a number of the attack, of imputation, and of their difference on the same records."""
+    """Return rows of a number for the attack, for imputation, and for their difference on the same records."""
     attack, imputed = both
     rows = [
         row(metric, ALL, crossed(found, limits), **own, by=by)

@@ -211,7 +211,7 @@ class Layout(NamedTuple):
 
 
 def layout(block: np.ndarray) -> Layout:
-    """The layout of a block, (R, n)."""
+    """Return the layout of a block, (R, n)."""
     repeats, n = block.shape
     rows, columns, mean = block.mean(axis=1), block.mean(axis=0), block.mean()
     squares = float(np.sum((block - mean) ** 2))
@@ -320,7 +320,7 @@ def of_repeats(means: np.ndarray, of_cells: float) -> _Spread:
 
 
 def _of_records(means: np.ndarray) -> _Spread:
-    """The part of the variance of a mean of n records' influences that comes from the choice of the records."""
+    """Return the part of the variance of a mean of n records' influences that comes from the choice of the records."""
     n = len(means)
     deviations = means - means.mean()
     square = float(np.mean(deviations**2))
@@ -340,7 +340,7 @@ def freedom_of(deviations: np.ndarray) -> float:
 
 
 def residual(block: Layout) -> _Spread:
-    """The part of the variance of a mean of (R, n) that comes from neither the repeat nor the record alone."""
+    """Return the part of the variance of a mean of (R, n) that comes from neither the repeat nor the record alone."""
     repeats, n = len(block.rows), len(block.columns)
     if n < 2:
         return _Spread(0.0, 1)

@@ -110,7 +110,7 @@ class Measure(NamedTuple):
     limits: tuple[float, float]
 
     def __call__(self, values: np.ndarray, member: np.ndarray) -> Estimate:
-        """Its estimate from values (R, n) and members, (n,) if they are fixed, else (R, n)."""
+        """Return the estimate from values (R, n) and members, (n,) if they are fixed, else (R, n)."""
         if member.ndim == 1:
             return self.fixed(values[:, member], values[:, ~member])
         return crossed(self.by_coins(values, member), self.limits)
@@ -131,7 +131,7 @@ AUC = Measure(roc.auc, coins.auc, (0.0, 1.0))
 def _judged(
     metric: str, own: Mapping[str, Any], measure: Judge, values: np.ndarray, member: np.ndarray, repeats: bool = True
 ) -> list[dict]:
-    """Rows for every single repeat, if they are wanted, and for all together."""
+    """Return rows for every single repeat, if requested, and for all together."""
     members = np.broadcast_to(member, values.shape)
     alone = [measure(values[r : r + 1], members[r]) for r in range(len(values) if repeats else 0)]
     rows = [row(metric, str(r), found, **own) for r, found in enumerate(alone)]
@@ -139,7 +139,7 @@ def _judged(
 
 
 def _told(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
-    """The TPR at a small FPR; NaN in [0, 1] if it cannot be measured."""
+    """Return the TPR at a small FPR; NaN in [0, 1] if it cannot be measured."""
     return tpr_at(score, member, fpr).told
 
 
@@ -258,7 +258,7 @@ def _moved(
     fixed: Callable[[np.ndarray, np.ndarray], Influences],
     by_coins: Callable[[np.ndarray, np.ndarray], Influences],
 ) -> Influences:
-    """The influences on a number in the study's design."""
+    """Return the influences on a number in the study's design."""
     return by_coins(values, member) if member.ndim == 2 else fixed(values[:, member], values[:, ~member])
 
 
@@ -301,7 +301,7 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
 
 
 def _beside_imputation(attack: str, right: np.ndarray, imputed: np.ndarray, member: np.ndarray) -> list[dict]:
-    """Rows from the shares of right guesses (R, n) with the model and without it."""
+    """Return rows from the shares of right guesses (R, n) with the model and by imputation."""
     rows = []
     for of in ("members", "nonmembers"):
         for by, share in (("attack", right), ("imputation", imputed)):
@@ -314,7 +314,7 @@ def _beside_imputation(attack: str, right: np.ndarray, imputed: np.ndarray, memb
 
 
 def _mean_of(of: str, limits: tuple[float, float]) -> Measure:
-    """The mean of the values of members, or of nonmembers, in a range."""
+    """Return the mean of the values of members, or of non-members, with its range."""
     inside = of == "members"
     return Measure(
         lambda m, n: crossed(influences_of_mean(m if inside else n), limits),
@@ -367,7 +367,7 @@ def measure_training(
 
 
 def _losses(history: pd.DataFrame, baseline: pd.DataFrame, n_test: int) -> list[dict]:
-    """Rows accuracy_loss. The baseline itself loses nothing on average, for sure."""
+    """Return rows accuracy_loss. The baseline's own loss is exactly 0 on average."""
     if history is baseline:
         mean = float(_final(baseline, "test_accuracy").mean())
         lost = lambda a: Estimate(*[float(1 - a.mean() / mean) if mean > 0 else float("nan")] * 3)  # noqa: E731
@@ -407,7 +407,7 @@ def measure_use(history: pd.DataFrame, baseline: pd.DataFrame, judged: Mapping[s
 
 
 def measure_ranks(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Rows top10_accuracy: how many non-members have their class among the model's first `TOP` answers.
+    """Return rows top10_accuracy: how many non-members have their class among the model's first `TOP` answers.
 
     Args:
         frame: repeat, record, member, rank (from 1): one row per repeat and record.
@@ -430,7 +430,7 @@ def _final(history: pd.DataFrame, column: str) -> np.ndarray:
 def _each_and_all(
     metric: str, own: Mapping[str, Any], estimate: Callable[..., Estimate], *arrays: np.ndarray
 ) -> list[dict]:
-    """Rows for every single repeat and for all together. Repeats are the first axis of the arrays."""
+    """Return rows for every single repeat and for all together. Repeats are the first axis of the arrays."""
     return [row(metric, name, estimate(*part), **own) for name, part in _parts(arrays)]
 
 

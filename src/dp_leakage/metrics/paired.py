@@ -115,13 +115,15 @@ def _correlation(variances: np.ndarray) -> float:
 
 
 def _spread(models: RightAnswers) -> Spread:
-    """The variance of a mean accuracy between trainings, and its degrees of freedom; nothing of too few trainings."""
+    """Return the variance of a mean accuracy between trainings, and its degrees of freedom; empty for too few
+    trainings.
+    """
     n = len(models.right)
     return [(float(np.var(models.accuracies, ddof=1)) / n, n - 1)] if n >= FEWEST_REPEATS else []
 
 
 def _over_trainings(records: Estimate, between: Spread, level: float) -> Estimate:
-    """The interval of a difference with the chance of the trainings added."""
+    """Add the variance between trainings to the interval of a difference."""
     within = ((records.high - records.low) / 2 / float(ndtri(level))) ** 2
     added = float(np.sqrt(max(half_width(within, between, level) ** 2 - half_width(within, (), level) ** 2, 0.0)))
     return widen(records, (added, added), limits=(-1.0, 1.0))

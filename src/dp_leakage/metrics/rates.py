@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import bdtrik, betainc, ndtr, ndtri
+from scipy.special import betainc, ndtr, ndtri
 
 from dp_leakage.metrics.coins import aligned
 from dp_leakage.metrics.intervals import CONFIDENCE, UNKNOWN_FRACTION, Estimate, Influences, Z, crossed
@@ -157,7 +157,11 @@ def _ranks(n_out: float, fpr: float) -> np.ndarray:
 
     K ~ Binomial(n_out, fpr) of them are above it: columns are quantiles of K, rows the ranks K and K + 1.
     """
-    above = np.ceil(np.maximum(bdtrik(GRID, max(n_out, 1.0), fpr), 0.0) - 1e-9)
+    n = max(n_out, 1.0)  # need not be whole
+    far = 9 * np.sqrt(n * fpr * (1 - fpr)) + 20  # from the mean, beyond all quantiles of the grid
+    k = np.arange(max(np.floor(n * fpr - far), 0.0), min(np.ceil(n * fpr + far), np.floor(n)) + 1)
+    at_most = np.where(k < n, betainc(np.maximum(n - k, 1e-300), k + 1, 1 - fpr), 1.0)
+    above = k[0] + np.searchsorted(at_most, GRID)
     return np.stack([above, above + 1])
 
 

@@ -88,7 +88,7 @@ def _blocks(part: pd.DataFrame, column: str, origin: "pd.Series[Any]") -> Iterat
 
 
 def _within(of: Statistic, values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) -> Estimate:
-    """A statistic whose interval stays in the metric's range; NaN where one number, or none, is known."""
+    """Return a statistic with an interval in the metric's range; NaN for fewer than two numbers."""
     if not values.size:
         return Estimate(np.nan, np.nan, np.nan)
     estimate = of(values, owner, limits)

@@ -53,7 +53,7 @@ class Resemblance(NamedTuple):
     gap: Pair | None
 
     def unlike(self) -> dict[str, Pair]:
-        """``accuracy`` and ``gap``, of which the references are unlike the model."""
+        """Return which of ``accuracy`` and ``gap`` differ between references and model."""
         pairs = {"accuracy": self.accuracy, "gap": self.gap}
         return {what: pair for what, pair in pairs.items() if pair is not None and pair.differs}
 
@@ -82,7 +82,7 @@ def resemblance(
 
 
 def _held_out(correct: np.ndarray, trained_on: np.ndarray) -> np.ndarray:
-    """(R,): the share right among the records that each model was not trained on."""
+    """Return the accuracy of each model on records outside its training set, (R,)."""
     outside = ~trained_on
     with np.errstate(invalid="ignore"):  # NaN for a model that was trained on all
         return (correct & outside).sum(axis=1) / outside.sum(axis=1)

@@ -37,7 +37,7 @@ def rate_difference(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
 
 
 def reached_advantage(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
-    """`rate_difference` of whom thresholds name that were chosen on other records (`metrics.reached`).
+    """Return `rate_difference` with thresholds chosen on other records (`metrics.reached`).
 
     The folds that choose and the fold that is judged are parts of one sample, which adds about two thirds to the
     variance (0.4 to 0.8 in simulations). From `FEWEST_REPEATS` runs on the spread between them shows it.
@@ -55,7 +55,7 @@ def with_choice(found: Influences) -> Influences:
 
 
 def gap(members: np.ndarray, nonmembers: np.ndarray) -> Influences:
-    """The value of `rate_difference` and each record's influence on it in each run."""
+    """Return the value of `rate_difference` and each record's influence on it in each run."""
     inside, outside = members.mean(), nonmembers.mean()
     return Influences(float(inside - outside), (members - inside, outside - nonmembers))
 

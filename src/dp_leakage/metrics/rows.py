@@ -99,7 +99,7 @@ def row(metric: str, repeat: str, found: Estimate, **qualifiers: Any) -> dict[st
     """
     for name in qualifiers:
         if name not in QUALIFIERS:
-            raise UserError(f"metric '{metric}': '{name}' is no column of metrics; {nearest(name, QUALIFIERS)}")
+            raise UserError(f"metric '{metric}': '{name}' is not a column of metrics; {nearest(name, QUALIFIERS)}")
     given = {name: value for name, value in qualifiers.items() if value is not None and value != ""}
     typed = {name: QUALIFIERS[name].kind(value) for name, value in given.items()}
     return {"metric": metric, "repeat": repeat, **found._asdict(), **typed}
@@ -118,7 +118,7 @@ def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
 
 
 def completed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows, of several cells perhaps, with all columns of `QUALIFIERS`, typed."""
+    """Return rows, of several cells perhaps, with all columns of `QUALIFIERS`, typed."""
     absent = {name: own.empty for name, own in QUALIFIERS.items() if name not in frame}
     added = pd.DataFrame(absent, index=frame.index).astype(
         {name: {str: object, float: "float64", bool: "boolean"}[QUALIFIERS[name].kind] for name in absent}
@@ -131,7 +131,7 @@ def _typed(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
 
 
 def qualifiers(frame: pd.DataFrame) -> list[str]:
-    """The columns of a frame that are qualifiers, in the order of `QUALIFIERS`."""
+    """Return the columns of a frame that are qualifiers, in the order of `QUALIFIERS`."""
     return [name for name in QUALIFIERS if name in frame]
 
 
@@ -155,6 +155,6 @@ def fitting(frame: pd.DataFrame, **wanted: Any) -> "pd.Series[bool]":
 
 
 def words_of(row: Mapping[str, Any]) -> str:
-    """The qualifiers that apply to a row, for messages."""
+    """Return the qualifiers that apply to a row, for messages."""
     there = {name: row[name] for name in QUALIFIERS if name in row and not pd.isna(row[name]) and row[name] != ""}
     return ", ".join(f"{name}={of:g}" if isinstance(of, float) else f"{name}={of}" for name, of in there.items())

@@ -20,14 +20,14 @@ def simultaneous(
 
     Args:
         estimate: the number with its own 95 % interval.
-        comparisons: how many intervals shall hold together, at least 1; 1 leaves the interval as it is.
+        comparisons: number of intervals that must hold together, at least 1; 1 leaves the interval unchanged.
         limits: the ends of the number's range.
-        repeats: its value in each repeat, as far as known. What they show of the variance was estimated with so few
-            degrees of freedom that far quantiles are Student's, much farther out than those of a normal distribution.
+        repeats: its value in each repeat, as far as known. Their variance has few degrees of freedom, so its quantiles
+            are Student's, much farther out than normal ones.
 
     Returns:
-        Wilson's interval at the effective size that the given one shows and at the farther quantile, so that it stays
-        in the limits and is right near them; it always holds the given one.
+        Wilson's interval at the effective size of the given one and at the farther quantile, so that it stays in the
+            limits and is valid near them; it always contains the given one.
     """
     value, low, high = estimate
     if comparisons <= 1 or not np.isfinite([value, low, high]).all() or not high > low:
@@ -65,7 +65,7 @@ def farther(half: float, comparisons: float, repeats: np.ndarray) -> float:
 
 
 def level_of(comparisons: float) -> float:
-    """The probability below the upper end of each of so many two-sided intervals that hold together."""
+    """Return the probability below the upper end of each of several simultaneous two-sided intervals."""
     return 1 - (1 - CONFIDENCE) / 2 / comparisons
 
 

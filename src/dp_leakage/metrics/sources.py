@@ -101,7 +101,7 @@ def _guess(asked: Asked, some: np.ndarray) -> np.ndarray:
 
 
 def _answered(others: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """The mean margin, (n,), of models that were not trained on a record; their median where all were."""
+    """Return the mean margin, (n,), of models trained without a record; their median if there are none."""
     count = (~seen).sum(axis=0)
     mean = np.where(seen, 0.0, others).sum(axis=0) / np.maximum(count, 1)
     return np.where(count > 0, mean, np.median(mean[count > 0]) if count.any() else 0.0)

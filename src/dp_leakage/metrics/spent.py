@@ -87,7 +87,7 @@ def _is_group(unit: object) -> bool:
 
 
 def relations(rows: pd.DataFrame) -> list[str]:
-    """The neighboring relations of rows of `known`, that which most cells have first."""
+    """Return the neighboring relations of rows of `known`, that which most cells have first."""
     cells = rows.drop_duplicates([*CELL, "spent_neighbors"])["spent_neighbors"].value_counts()
     return sorted(cells.index, key=lambda relation: (-cells[relation], relation != "replace_one", relation))
 

@@ -52,7 +52,7 @@ def of_strongest(alone: Sequence[Estimate], moved: Sequence[Influences], limits:
 
 
 def _lower_end(one: Estimate, moved: Influences, comparisons: float) -> float:
-    """The lower end of one of so many intervals that hold together."""
+    """Return the lower end of one of several simultaneous intervals."""
     below, repeats = one.value - one.low, np.sum([block.mean(axis=1) for block in moved.blocks], axis=0)
     return one.value - (below * farther(below, comparisons, repeats) if below > 0 else 0.0)
 

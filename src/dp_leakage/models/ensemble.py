@@ -38,13 +38,13 @@ class Models(Protocol):
         """Return the same models on another device."""
 
     def logits(self, x: Tensor, models: Sequence[int] | None = None, rows: Tensor | None = None) -> Tensor:
-        """Logits (K, n, C) on the records x (n, …), or on these rows of them."""
+        """Return logits (K, n, C) on the records x (n, …), or on these rows of them."""
 
     def module(self, model: int) -> nn.Module:
         """One model as a PyTorch module in evaluation mode."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that a file of these models holds."""
+        """Return everything that a file of these models holds."""
 
 
 def trained_rows(subsets: Tensor, held: Tensor | None) -> Tensor:
@@ -55,7 +55,7 @@ def trained_rows(subsets: Tensor, held: Tensor | None) -> Tensor:
 
 
 def rows_of(train_indices: Tensor) -> Tensor:
-    """The rows, int64 (m,), that one model was trained on, from its row of ``train_indices``."""
+    """Return the rows, int64 (m,), that one model was trained on, from its row of ``train_indices``."""
     return train_indices[train_indices != NO_ROW]
 
 
@@ -149,12 +149,12 @@ class Ensemble:
         return module.eval()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that a file of this ensemble holds: the parameters and ``train_indices``."""
+        """Return everything that a file of this ensemble holds: the parameters and ``train_indices``."""
         return {**self.parameters, "train_indices": self.train_indices}
 
     @classmethod
     def from_tensors(cls, layers: Layers, tensors: dict[str, Tensor]) -> "Ensemble":
-        """The inverse of `tensors`. Raises UserError if they are not K times the layers' parameters."""
+        """Return the inverse of `tensors`. Raises UserError if they are not K times the layers' parameters."""
         parameters = {name: tensor for name, tensor in tensors.items() if name != "train_indices"}
         one = {name: torch.empty(shape, device="meta") for name, shape in parameter_shapes(layers).items()}
         check_parameters(parameters, one | fixed(layers), len(tensors["train_indices"]))

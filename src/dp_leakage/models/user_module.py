@@ -29,7 +29,7 @@ def module_layers(factory: Factory, input_shape: tuple[int, ...], n_classes: int
     """
     layer = TorchModule(factory, tuple(input_shape), n_classes)
     if not layer.parameter_shapes():
-        raise UserError(f"{layer.title} has no parameters that ask for a gradient, so nothing of it can be trained")
+        raise UserError(f"{layer.title} has no parameters that require a gradient, so it cannot be trained")
     for name, own in layer.workplace.named_parameters():
         if not own.is_floating_point():
             raise UserError(f"{layer.title}: parameter '{name}' is {own.dtype}; valid are floating-point numbers")
@@ -91,7 +91,7 @@ def _found(path: str) -> Callable[..., nn.Module]:
     make = found[name]
     if not (isinstance(make, type) and issubclass(make, nn.Module)) and not _returns_module(make):
         words = f"valid are such classes, and functions that say so: def {name}(…) -> torch.nn.Module"
-        raise UserError(f"module {path!r} is no torch.nn.Module; {words}")
+        raise UserError(f"module {path!r} is not a torch.nn.Module; {words}")
     return make
 
 

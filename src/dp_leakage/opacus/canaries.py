@@ -74,15 +74,15 @@ class Canaries:
             return list(totals)
         return [total - extra for total, extra in zip(totals, self.added, strict=True)]
 
-    def observe(self, noise: Sequence[Tensor], std: float, bound: float) -> None:
+    def observe(self, noise: Tensor, std: float, bound: float) -> None:
         """Score each canary: the log-likelihood ratio of its coordinate, for who knows all records but not the batches.
 
         Args:
-            noise: of each parameter, flat: what was applied less the sum with its canaries.
+            noise: flat, of all parameters in turn: what was applied less the sum with its canaries.
             std: of the noise.
             bound: C.
         """
-        seen = torch.cat(list(noise)).cpu().numpy()[self.coordinates].astype(float) / bound + self.present
+        seen = noise.cpu().numpy()[self.coordinates].astype(float) / bound + self.present
         sigma = std / bound
         exponent = np.clip((2 * seen - 1) / (2 * sigma**2), -LARGEST, LARGEST)
         self.scores += np.log1p(self.rate * np.expm1(exponent))

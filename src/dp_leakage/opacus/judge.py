@@ -192,10 +192,11 @@ def judge_training(findings: Findings, training: Training, counted: list[Counted
         mixing=training.mixing,
     )
     _check_multipliers(findings, training, counted)
-    _check_parameters(findings, training)
+    if not training.is_sharded:
+        _check_parameters(findings, training)
     seen.batches, of_batches = judge_batches(training, max((c[1] for c in counted if c), default=None))
     findings.extend(of_batches, about)
-    if training.is_first_rank:
+    if training.is_first_rank and not training.is_sharded:
         std = np.array([(c[0] if c else s.noise_multiplier) * s.bound for c, s in zip(counted, steps, strict=True)])
         seen.noise, of_noise = judge_noise(training.noise.table(training.names, std))
         findings.extend(of_noise, about)

@@ -52,8 +52,10 @@ def mixing(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], bat
 
 def records_of(args: tuple[Any, ...], kwargs: dict[str, Any], batch_dim: int) -> int | None:
     """Return how many records a forward pass has, from its first tensor; None if it has none."""
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if torch.is_tensor(leaf) and leaf.dim() > batch_dim]
-    return tensors[0].shape[batch_dim] if tensors else None
+    if args and torch.is_tensor(args[0]) and args[0].dim() > batch_dim:
+        return args[0].shape[batch_dim]  # mostly; to look through all costs more
+    leaves = (leaf for leaf in tree_leaves((args, kwargs)) if torch.is_tensor(leaf) and leaf.dim() > batch_dim)
+    return next((leaf.shape[batch_dim] for leaf in leaves), None)
 
 
 def _holds(value: Any, size: int, batch_dim: int) -> bool:

@@ -1,6 +1,7 @@
 """The noise of a training: its sums while it runs, and what they say at the end."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import NamedTuple
@@ -22,6 +23,7 @@ NOT_GAUSSIAN = 0.05  # relative difference of the fourth moment from 3 that is r
 NOTHING = 0.01  # noise below this share of what was counted is none
 NEARLY_ALL = 0.9  # of the numbers
 SURE = 6.0  # standard deviations
+MOST_TOGETHER, MOST_WAITING = 16, 2**18  # steps, and numbers of their noise, that are summed up in one go
 
 
 class NoiseTable(NamedTuple):
@@ -58,82 +60,121 @@ class NoiseTable(NamedTuple):
 
 
 class NoiseSums:
-    """Sums over the noise of each step. It keeps two numbers for each parameter, and draws nothing."""
+    """Sums over the noise of each step. It draws nothing.
 
-    def __init__(self, tensors: int) -> None:
+    It keeps two numbers for each parameter, and of small models a few steps that are summed up together: there the
+    calls cost more than the numbers.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        """Begin with no step, for k tensors of so many numbers."""
+        self.sizes = list(sizes)
+        self.together = min(max(MOST_WAITING // max(sum(self.sizes), 1), 1), MOST_TOGETHER)
+        self.waiting: list[tuple[Tensor, Tensor, float, bool]] = []  # noise, clipped sum, std, checked
         self.steps: list[Tensor] = []
-        self.standard: list[Tensor] = []  # per coordinate, Σ(u/σ)²
-        self.previous: list[Tensor] = []
+        self.standard: Tensor | None = None  # per coordinate, Σ(u/σ)²
+        self.previous: Tensor | None = None
         self.keys: Counter[bytes] = Counter()
-        self.near, self.near_steps = [0] * tensors, 0
-        self.fourth, self.second = [0.0] * tensors, [0.0] * tensors
+        self.checked, self.checked_steps = torch.zeros(len(self.sizes), 3, dtype=torch.float64), 0
+        self._places = _key_places(self.sizes)
 
-    def add(self, totals: list[Tensor], applied: list[Tensor], std: float, checked: bool) -> list[Tensor]:
-        """Add one step; return its noise, one flat tensor for each parameter.
+    def add(
+        self, totals: Sequence[Tensor], applied: Sequence[Tensor], divisor: float, std: float, checked: bool
+    ) -> Tensor:
+        """Add one step; return its noise, one flat tensor for all parameters in turn.
 
         Args:
             totals: the clipped sum of each parameter.
-            applied: what the optimizer applies, times the divisor: the sum with noise.
+            applied: what the optimizer applies to each; times ``divisor`` it is the sum with noise.
+            divisor: > 0.
             std: of the noise that this step should have, ≥ 0.
             checked: whether single coordinates are looked at too.
         """
-        noise = [(a.reshape(-1) - s.reshape(-1)).float() for s, a in zip(totals, applied, strict=True)]
-        flat = [s.reshape(-1).float() for s in totals]
-        before = self.previous or [torch.zeros_like(u) for u in noise]
-        sums = [
-            torch.stack([u.dot(u), u.sum(), u.dot(v), u.dot(s), s.dot(s)])
-            for u, v, s in zip(noise, before, flat, strict=True)
-        ]
-        self.steps.append(torch.stack(sums).double())
-        self.keys.update(_keys(noise))
-        if std > 0:
-            squares = [(u / std).square() for u in noise]
-            self.standard = (
-                [a.add_(b) for a, b in zip(self.standard, squares, strict=True)] if self.standard else squares
-            )
-            if checked:
-                self.near_steps += 1
-                for i, u in enumerate(noise):
-                    self.near[i] += int((u.abs() < NEAR * std).sum())
-                    self.second[i] += float((u / std).double().square().sum())
-                    self.fourth[i] += float((u / std).double().pow(4).sum())
-        self.previous = noise
+        total = torch.cat([s.reshape(-1) for s in totals])
+        noise = torch.cat([a.reshape(-1) for a in applied]).mul_(divisor).sub_(total).float()
+        self.waiting.append((noise, total.float(), std, checked))
+        if len(self.waiting) >= self.together:
+            self._sum_up()
         return noise
+
+    def _sum_up(self) -> None:
+        """Add the steps that wait."""
+        if not self.waiting:
+            return
+        noise, total = (torch.stack([step[i] for step in self.waiting]) for i in (0, 1))
+        first = torch.zeros_like(noise[:1]) if self.previous is None else self.previous[None]
+        before, dot = torch.cat([first, noise[:-1]]), torch.linalg.vecdot
+        parts = zip(*(rows.split(self.sizes, 1) for rows in (noise, before, total)), strict=True)
+        sums = [torch.stack([dot(u, u), u.sum(1), dot(u, v), dot(u, s), dot(s, s)], 1) for u, v, s in parts]
+        self.steps += torch.stack(sums, 1).double().unbind(0)
+        self.keys.update(self._keys(noise))
+        noisy = [i for i, step in enumerate(self.waiting) if step[2] > 0]
+        if noisy:
+            scaled = torch.stack([noise[i] / self.waiting[i][2] for i in noisy])
+            squares = scaled.square().sum(0)
+            self.standard = squares if self.standard is None else self.standard.add_(squares)
+            if looked := [row for row, i in enumerate(noisy) if self.waiting[i][3]]:
+                self.checked_steps += len(looked)
+                self.checked += torch.stack([_looked_at(part) for part in scaled[looked].split(self.sizes, 1)]).cpu()
+        self.previous, self.waiting = noise[-1].clone(), []
 
     def table(self, names: list[str], std: np.ndarray) -> NoiseTable:
         """Return the sums as arrays, for noise of these standard deviations, float64 (T,)."""
+        self._sum_up()
         sums = torch.stack(self.steps).cpu().numpy()
-        standard = self.standard or [torch.full_like(u, inf) for u in self.previous]
+        standard = torch.full((sum(self.sizes),), inf) if self.standard is None else self.standard
+        looked, parts = self.checked.numpy(), standard.split(self.sizes)
         return NoiseTable(
             names=tuple(names),
-            sizes=np.array([u.numel() for u in self.previous]),
+            sizes=np.array(self.sizes),
             std=std,
             squares=sums[:, :, 0],
             sums=sums[:, :, 1],
             lagged=sums[:, :, 2],
             along=sums[:, :, 3],
             total=sums[:, :, 4],
-            least=np.array([float(s.min()) if s.numel() else inf for s in standard]),
-            silent=np.array([int((s < 1e-6).sum()) for s in standard]),
-            near=np.array(self.near),
-            near_steps=self.near_steps,
-            fourth=np.array(self.fourth),
-            second=np.array(self.second),
+            least=np.array([float(s.min()) if s.numel() else inf for s in parts]),
+            silent=np.array([int((s < 1e-6).sum()) for s in parts]),
+            near=looked[:, 0],
+            near_steps=self.checked_steps,
+            second=looked[:, 1],
+            fourth=looked[:, 2],
             repeats=sum(count - 1 for count in self.keys.values()),
         )
 
+    def _keys(self, noise: Tensor) -> list[bytes]:
+        """Return the signs of the numbers at the places of each key, of each row of noise; the first sign is +."""
+        if not len(self._places):
+            return []
+        self._places = self._places.to(noise.device)
+        signs = (noise[:, self._places] > 0).reshape(-1, KEY)
+        packed = np.packbits((signs ^ signs[:, :1]).cpu().numpy(), axis=1)
+        return [key.tobytes() for key in packed]
 
-def _keys(noise: list[Tensor]) -> list[bytes]:
-    """Signs of the first and the middle numbers of each tensor, and of the small tensors together; the first is +."""
-    small = [u for u in noise if len(u) < KEY]
-    pieces = [u[:KEY] for u in noise if len(u) >= KEY] + [u[len(u) // 2 :][:KEY] for u in noise if len(u) >= 2 * KEY]
-    if small and len(together := torch.cat(small)) >= KEY:
-        pieces.append(together[:KEY])
-    if not pieces:
-        return []
-    signs = torch.stack([piece > 0 for piece in pieces])
-    packed = np.packbits((signs ^ signs[:, :1]).cpu().numpy(), axis=1)
-    return [key.tobytes() for key in packed]
+
+def _looked_at(scaled: Tensor) -> Tensor:
+    """Return how many of some numbers z are near zero, Σz² and Σz⁴, float64 (3,)."""
+    squares = scaled.double().square()
+    return torch.stack([(scaled.abs() < NEAR).sum().double(), squares.sum(), squares.square().sum()])
+
+
+def _key_places(sizes: Sequence[int]) -> Tensor:
+    """Return where the first and the middle numbers of each tensor stand, and those of the small tensors together.
+
+    int64 (keys, `KEY`), places in all tensors joined.
+    """
+    places, small, start = [], [], 0
+    for size in sizes:
+        if size < KEY:
+            small += list(range(start, start + size))
+        else:
+            places.append(list(range(start, start + KEY)))
+        if size >= 2 * KEY:
+            places.append(list(range(start + size // 2, start + size // 2 + KEY)))
+        start += size
+    if len(small) >= KEY:
+        places.append(small[:KEY])
+    return torch.tensor(places, dtype=torch.int64)
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ class Observer:
         self._modules[id(training.module)] = training
         check_loader(self.findings, training, data_loader)
         self._check_others(training)
-        if self.canaries:
+        if self.canaries and not training.is_sharded:
             from dp_leakage.opacus.canaries import Canaries
 
             training.canaries = Canaries(self.canaries, optimizer, records, rate, self.canary_rng)
@@ -181,8 +181,9 @@ class Observer:
                 "(Opacus says so itself): its ε does not cover that."
             )
             self.findings.add(Level.UNKNOWN, "adaptive", sentence, training.about)
-        if "FSDP" in type(optimizer).__name__:
-            self.findings.add(Level.UNKNOWN, "fsdp", "Sharded optimizers (FSDP) are not watched.", training.about)
+        if training.is_sharded:
+            sentence = "Tensors are sharded (FSDP): batches and steps are watched, clipping and noise are not."
+            self.findings.add(Level.UNKNOWN, "fsdp", sentence, training.about)
 
     # ------------------------------------------------------------------ which records
     def _iterates(self, iterator: Any, _: None, loader: Any) -> None:
@@ -225,7 +226,7 @@ class Observer:
             return
         if batch is not None:
             training.forwarded.append(batch)
-        if not training.is_met:
+        if not training.is_met and not training.is_sharded:
             training.is_met = True
             self._meets(training, module, args, kwargs)
 
@@ -246,7 +247,7 @@ class Observer:
     def _ghost(self, loss: Any) -> None:
         """Compute the norm of one record's gradient, for which Opacus has a shortcut."""
         training = next((t for t in self._current.values() if t.optimizer is loss.optimizer), None)
-        if training is None or not training.is_checked or not len(loss.loss_per_sample):
+        if training is None or training.is_sharded or not training.is_checked or not len(loss.loss_per_sample):
             return
         row, hooks = int(self.rng.integers(len(loss.loss_per_sample))), loss.module
         weights = [p for p in training.module.parameters() if p.requires_grad] if training.module is not None else []
@@ -284,8 +285,9 @@ class Observer:
             training.prior = [tuple(entry) for entry in accountant.history] if accountant is not None else []
             if any(t is not training and t.accountant is accountant and t.steps for t in self.trainings):
                 training.prior = []  # they are the steps of another training here
-            training.initial = [p.detach().clone() for p in optimizer.params]
-            training.noise = NoiseSums(len(optimizer.params))
+            if not training.is_sharded:
+                training.initial = [p.detach().clone() for p in optimizer.params]
+                training.noise = NoiseSums([p.numel() for p in optimizer.params])
             check_optimizer(self.findings, training)
             check_resumed(self.findings, training)
         elif training.snapshot is not None:
@@ -312,13 +314,16 @@ class Observer:
         sizes = [len(piece) for piece in parts[0]]
         if not training.is_checked:
             return sizes, None
-        training.samples = [torch.cat(pieces).to(p.dtype) for pieces, p in zip(parts, optimizer.params, strict=True)]
+        training.samples = [
+            (pieces[0] if len(pieces) == 1 else torch.cat(pieces)).to(p.dtype)  # a copy would cost as much as the sum
+            for pieces, p in zip(parts, optimizer.params, strict=True)
+        ]
         bounds = getattr(optimizer, "max_grad_norms", None)
         training.sums_seen += sum(sizes)
         return sizes, clipped_sum(training.samples, bounds or [training.bound] * len(parts), bounds is None)
 
-    def _ghost_part(self, training: Training) -> tuple[list[int], list[Tensor] | None]:
-        """The records of the batch and their sum, which the backward pass has clipped; bound and norms are checked."""
+    def _ghost_part(self, training: Training) -> tuple[list[int], None]:
+        """How many records the batch has, which the backward pass has clipped; bound and norms are checked."""
         hooks, bound = training.wrapped, training.bound
         norms = getattr(hooks, "_per_sample_gradient_norms", None)
         used = float(getattr(hooks, "max_grad_norm", bound))
@@ -337,7 +342,7 @@ class Observer:
                 sentence = f"The gradient norm that ghost clipping uses is off by {100 * error:.0f} % for a record."
                 self.findings.add(Level.REFUTED, "norm", sentence, training.about)
         training.norm = None
-        return [0 if norms is None else len(norms)], [p.grad.detach().clone() for p in training.optimizer.params]
+        return [0 if norms is None else len(norms)], None
 
     def _adds_noise(self, optimizer: Any) -> None:
         training = self._current[id(optimizer.original_optimizer)]
@@ -373,19 +378,8 @@ class Observer:
                 self.findings.add(Level.REFUTED, "bypass", sentence, training.about)
                 return
             self._enters(optimizer)
-        totals = [p.summed_grad for p in optimizer.params]
-        divisor = 1.0
-        if optimizer.loss_reduction == "mean":
-            divisor = float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
-        if training.is_checked and training.reference is not None and not training.is_ghost:
-            # Without noise, what is divided is the sum itself.
-            self._compares(training, totals if training.is_first_rank else [total * divisor for total in totals])
-        std = float(optimizer.noise_multiplier) * training.bound
-        if training.is_first_rank:
-            applied = [p.grad * divisor for p in optimizer.params]
-            noise = training.noise.add(totals, applied, std, training.is_checked)
-            if training.canaries is not None:
-                training.canaries.observe(noise, std, training.bound)
+        if not training.is_sharded:
+            self._measures_tensors(training)
         drawn = training.drawn
         rows = [row for batch in drawn for row in batch.rows]
         known = bool(drawn) and all(batch.source != UNMATCHED for batch in drawn)
@@ -401,6 +395,23 @@ class Observer:
         training.reference, training.drawn, training.samples, training.entries = None, [], [], 0
         training.is_checked = len(training.steps) < FIRST or self.rng.random() < 1 / self.every
 
+    def _measures_tensors(self, training: Training) -> None:
+        """The clipped sum of each parameter, and the noise that it got."""
+        optimizer = training.optimizer
+        totals = [p.summed_grad for p in optimizer.params]
+        divisor = 1.0
+        if optimizer.loss_reduction == "mean":
+            divisor = float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
+        if training.is_checked and training.reference is not None:
+            # Without noise, what is divided is the sum itself.
+            self._compares(training, totals if training.is_first_rank else [total * divisor for total in totals])
+        std = float(optimizer.noise_multiplier) * training.bound
+        if training.is_first_rank:
+            applied = [p.grad for p in optimizer.params]
+            noise = training.noise.add(totals, applied, divisor, std, training.is_checked)
+            if training.canaries is not None:
+                training.canaries.observe(noise, std, training.bound)
+
     def _compares(self, training: Training, totals: list[Tensor]) -> None:
         """The clipped sum as Opacus has it with the clipped sum computed again."""
         assert training.reference is not None
@@ -415,7 +426,7 @@ class Observer:
     def _applied(self, inner: Optimizer) -> None:
         """After a step: keep the parameters, if the next step looks for changes by other code."""
         training = self._current.get(id(inner))
-        if training is not None and training.is_checked:
+        if training is not None and training.is_checked and not training.is_sharded:
             training.snapshot = [p.detach().clone() for p in training.optimizer.params]
 
     # ------------------------------------------------------------------ other optimizers

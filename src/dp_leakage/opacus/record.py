@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
@@ -107,7 +108,7 @@ class Training:
     steps: list[Step] = field(default_factory=list)
     uses: Counter[int] = field(default_factory=Counter)
     batches: Counter[int] = field(default_factory=Counter)
-    noise: NoiseSums = field(default_factory=lambda: NoiseSums(0))
+    noise: NoiseSums = field(default_factory=lambda: NoiseSums([]))
     norm_error: float = 0.0
     norms_seen: int = 0
     sums_seen: int = 0
@@ -149,6 +150,11 @@ class Training:
     def is_ghost(self) -> bool:
         """Whether records are clipped within the backward pass, so that their gradients are never there."""
         return any("FastGradient" in base.__name__ for base in type(self.optimizer).__mro__)
+
+    @cached_property
+    def is_sharded(self) -> bool:
+        """Whether each process holds a part of each tensor: most operations on them then wait for all processes."""
+        return any(hasattr(p, "to_local") for p in self.optimizer.params)
 
     @property
     def is_first_rank(self) -> bool:

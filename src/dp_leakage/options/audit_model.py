@@ -4,7 +4,15 @@ from pathlib import Path
 
 from dp_leakage.common.arguments import Parser
 
-WHAT = "Write a study that attacks a model that you have trained to studies/NAME.yaml."
+WHAT = """Write a study that attacks a model that you have trained to studies/NAME.yaml; `dp-leakage run NAME` makes its
+report.
+
+Outputs are a table with a line for each record: label; member, 1 if the model was trained on it and 0 if not; and
+probability_CLASS or score_CLASS (logits) of every class, or loss (cross-entropy), or margin (ln p/(1 - p) of the
+label). With references also record, its name. An .npz has arrays label, member, record, and probability or score
+(records, classes), loss or margin.
+
+In place of outputs: --model, --data and --members, for a model that is asked here."""
 
 
 def parser() -> Parser:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 from dp_leakage.common.arguments import Parser
 
-WHAT = "Write a study of your own data to studies/NAME.yaml."
+WHAT = """Write a study of your own data to studies/NAME.yaml: models with and without privacy, and attacks.
+`dp-leakage run NAME --scale smoke` then takes a first look, and `dp-leakage run NAME` makes the
+report."""
 
 
 def parser() -> Parser:

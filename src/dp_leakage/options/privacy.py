@@ -39,7 +39,9 @@ def parser() -> Parser:
     schedule.add_argument("--dataset-size", type=records, required=True, help="records (or classes) in all")
     training = Parser(add_help=False, parents=[schedule])
     training.add_argument("--sampler", choices=SAMPLERS, help="how batches are drawn (default: poisson, as in Opacus)")
-    training.add_argument("--neighbors", choices=NEIGHBORS, help="what a guarantee compares (default: by accountant)")
+    training.add_argument(
+        "--neighbors", choices=NEIGHBORS, help="neighbors of the guarantee (default: the accountant's)"
+    )
     training.add_argument(
         "--conversion", choices=CONVERSIONS, default="tight", help="of Rényi divergences to ε (default: tight)"
     )
@@ -49,7 +51,9 @@ def parser() -> Parser:
         default=(),
         help="directional noise: dimensions of a unit's vectors, such as 61706 or 120x401,10x85",
     )
-    training.add_argument("--bands", type=whole(1, MOST_RECORDS), default=1, help="of banded noise, for cyclic_poisson")
+    training.add_argument(
+        "--bands", type=whole(1, MOST_RECORDS), default=1, help="number of bands of the noise, for cyclic_poisson"
+    )
     training.add_argument("--accountant", choices=ACCOUNTANTS, help="default: the one that proves most")
     training.add_argument("--all", action="store_true", help="every accountant and sampler, a line each")
     training.add_argument("--summed", action="store_true", help="directional noise on the summed gradient")
@@ -83,7 +87,7 @@ def parser() -> Parser:
             command.add_argument(
                 "--guess",
                 type=number(0, 1),
-                help="chance of reconstructing a record without the model, such as .01 for one of 100 candidates: adds "
+                help="success probability of a guess without the model, such as .01 for one of 100 candidates: adds "
                 "the largest chance with it, even for somebody who knows all other records",
             )
     select = commands.add_parser(
@@ -94,11 +98,9 @@ def parser() -> Parser:
     )
     select.add_argument("--mean", type=number(1, MOST_RUNS), required=True, help="number of runs, on average")
     select.add_argument("--runs", choices=SHAPES, default="geometric", help="how their number is drawn")
+    select.add_argument("--grid", type=whole(1, 10**9), help="number of declared settings; draws which to train")
     select.add_argument(
-        "--grid", type=whole(1, 10**9), help="number of settings declared: draws which of them to train"
-    )
-    select.add_argument(
-        "--seed", type=whole(0, 2**64 - 1), default=None, help="of that draw, secret; otherwise a fresh one"
+        "--seed", type=whole(0, 2**64 - 1), default=None, help="secret seed of that draw; default: random"
     )
     select.set_defaults(answer="select", epsilon=None, kappa=None)
     return options

@@ -4,7 +4,11 @@ from dp_leakage.common.arguments import Parser
 
 RUN = """Run a study with Snakemake. What is finished stays; what a changed setting, input or line of code reaches is
 made again. STUDY:FIGURE runs only what that figure shows, STUDY:verify compares every file with its checksum. All other
-options are Snakemake's, such as -n, which lists what would run."""
+options are Snakemake's, such as -n, which lists what would run.
+
+On a SLURM cluster: --on slurm, from the login node. It needs dp-leakage[slurm]. Where the cluster has no default
+partition and account, copy the folder of the profile, which `dp-leakage doctor` names, to profiles/slurm here, and
+write them into its config.yaml."""
 DEMO = """Run the study quickstart on bundled digits, to results/quickstart/report.html. All other options are
 Snakemake's."""
 

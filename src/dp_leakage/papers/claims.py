@@ -72,7 +72,7 @@ def compared(claim: Mapping[str, Any], folder: Path) -> pd.DataFrame:
 
 
 def files_of(claim: Mapping[str, Any]) -> list[str]:
-    """The csv files of a claim, relative to the folder of results."""
+    """Return the csv files of a claim, relative to the folder of results."""
     given = claim.get("file", [])
     return [given] if isinstance(given, str) else list(given)
 
@@ -92,7 +92,7 @@ def by_paper(claims: pd.DataFrame) -> str:
 
 
 def all_claims(claims: pd.DataFrame) -> str:
-    """The claims of all papers, as a table."""
+    """Return the claims of all papers, as a table."""
     lines = zip(*(claims[column] for column in ("paper", "where", "claim", "verdict", "number")), strict=True)
     return table(("paper", "where", "claim", "verdict", "number"), lines)
 

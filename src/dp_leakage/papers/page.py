@@ -44,7 +44,9 @@ And of a number that counts:
 
 
 def numbers(rows: pd.DataFrame, papers: Iterable[str], controls: pd.DataFrame) -> str:
-    """The part of the page about printed numbers; rows of other studies than ``papers`` have their own section."""
+    """Return the part of the page about printed numbers; rows of other studies than ``papers`` have their
+    own section.
+    """
     papers = list(papers)
     own = rows[~rows["paper"].isin(papers)]
     rows = rows[rows["paper"].isin(papers)]
@@ -224,7 +226,7 @@ def _cell(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def number(value: float) -> str:
-    """A number of the page: three digits, whole from 100 on."""
+    """Return a number of the page: three digits, whole from 100 on."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}".replace("-", "−")
 
 
@@ -236,6 +238,6 @@ def _reasons(rows: pd.DataFrame, outcome: str) -> str:
 
 
 def table(head: tuple[str, ...], lines: Iterable[tuple[object, ...]]) -> str:
-    """A table of Markdown."""
+    """Return a table of Markdown."""
     rows = [head, ("---",) * len(head), *lines]
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows)

@@ -73,19 +73,19 @@ def outcomes(
 ) -> pd.DataFrame:
     """Return the outcome of each printed number: a row with ``COLUMNS`` for each, in print order.
 
-    ``floor`` says that the print tells of nothing that happened: nobody exposed, nine tenths of the accuracy lost, an
-    attack at chance. ``apart`` says why a measured number does not count. ``inside``, ``near`` and ``wide`` judge what
-    was measured: does our interval hold a value that rounds to the print, is ours within .03 (of a fraction) or 10 %
-    (of another number), and is the interval wider than the print is large.
+    ``floor`` marks prints that show no effect: no member exposed, nine tenths of the accuracy lost, an attack at
+    chance. ``apart`` is the reason why a measured number does not count. ``inside``: our interval contains a value
+    that rounds to the print. ``near``: ours is within 0.03 (of a fraction) or 10 % (of another number). ``wide``: the
+    interval is wider than the print.
 
     Args:
-        published: one paper's rows, as `read_published` gives them.
-        at_scale: as `measured_at_scale` gives them for the paper's study.
-        explained: what is known about numbers that are outside or were not run. Each entry names columns of
-            ``papers.csv`` or keys of a printed setting, with a value or a list of values, and says ``why``. The first
-            entry that fits a row counts.
-        smaller, calibrated: likewise, of runs that are smaller than the paper's in anything but members, and of
-            settings that were chosen by the prints themselves.
+        published: one paper's rows, from `read_published`.
+        at_scale: from `measured_at_scale`, for the paper's study.
+        explained: explanations of numbers that are outside or were not run. Each entry selects rows by columns of
+            ``papers.csv`` or keys of a printed setting, with a value or a list of values, and gives ``why``. The first
+            matching entry counts.
+        smaller, calibrated: in the same form, for runs that are smaller than the paper's except in members, and for
+            settings chosen by the prints themselves.
     """
     mapped = map_published(published).drop_duplicates("row").set_index("row")
     keys = dict(zip(mapped.index, keys_of(mapped), strict=True))
@@ -156,7 +156,7 @@ def _why(row: Mapping[str, Any], explained: Explained) -> str:
 
 
 def _first(row: Mapping[str, Any], entries: Explained) -> str:
-    """The ``why`` of the first entry that fits the row, "" if none does."""
+    """Return the ``why`` of the first matching entry, or ""."""
     known = {**row, **printed_setting(row)}
     for entry in entries:
         fits = {key: value if isinstance(value, list) else [value] for key, value in entry.items() if key != "why"}

@@ -46,7 +46,9 @@ def layer_norm(clip_norm: float, layers: int) -> float:
 
 
 def allowance(units: float, dtype: torch.dtype) -> float:
-    """The share of C that rounding in ``dtype`` may add to what a unit moves, for sums of so many units on average."""
+    """Return the share of C that rounding in ``dtype`` may add to what a unit moves, for sums of so many
+    units on average.
+    """
     return (ROUNDING + units * CHAIN * 3 / 16) * torch.finfo(dtype).eps
 
 
@@ -96,7 +98,7 @@ def _within(scales: Tensor, norms: Tensor, clip_norm: float | Tensor) -> Tensor:
 
 
 def _own_scales(norms: Tensor, length: float | Tensor, plugin: str) -> Tensor:
-    """A file's own factor for each unit, computed from one unit at a time, so that none can depend on another's
+    """Return a file's own factor for each unit, computed from one unit at a time, so that none can depend on another's
     gradient.
 
     It is vectorized if the code allows that (`torch.vmap` shows the function only one unit's length).

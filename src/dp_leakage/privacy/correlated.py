@@ -36,7 +36,7 @@ def running_error(column: np.ndarray, steps: int) -> float:
 
 @cache
 def optimal(bands: int, steps: int) -> np.ndarray:
-    """The b coefficients of length one with the least `running_error` over n steps; float64 (b,).
+    """Return the b coefficients of length one with the least `running_error` over n steps; float64 (b,).
 
     The objective that Choquette-Choo et al. (2023, arXiv 2306.08153) minimize, by L-BFGS with the exact gradient,
     started from `root`.
@@ -53,8 +53,8 @@ def optimal(bands: int, steps: int) -> np.ndarray:
 
 @cache
 def buffered(buffers: int, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A buffered linear Toeplitz matrix with the least `running_error` found (Dvijotham et al. 2024; McMahan et al.
-    2024).
+    """Return a buffered linear Toeplitz matrix with the least `running_error` found (Dvijotham et al. 2024; McMahan
+    et al. 2024).
 
     c_0 = 1 and c_k = Σ_j ω_j λ_j^{k−1}, so that d buffers are all that its inverse must remember.
 
@@ -81,7 +81,7 @@ def buffered(buffers: int, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _minimum(start: np.ndarray, column: Column, steps: int, limits: Limits) -> np.ndarray:
-    """The free numbers of a column with the least error, from a start and within their limits."""
+    """Return the free numbers of a column with the least error, from a start and within their limits."""
     from scipy.optimize import minimize
 
     def loss(free: np.ndarray) -> tuple[float, np.ndarray]:
@@ -93,7 +93,7 @@ def _minimum(start: np.ndarray, column: Column, steps: int, limits: Limits) -> n
 
 
 def _squared(column: np.ndarray, steps: int) -> tuple[float, np.ndarray]:
-    """The square of `running_error`, and its derivatives by each coefficient: dh/dc_j is −x^j h/c."""
+    """Return the square of `running_error`, and its derivatives by each coefficient: dh/dc_j is −x^j h/c."""
     from scipy.signal import fftconvolve, lfilter
 
     column = column[:steps]

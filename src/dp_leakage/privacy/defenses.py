@@ -30,7 +30,7 @@ def defenses() -> list[str]:
 
 
 def keys_of(defense: str) -> frozenset[str]:
-    """The keys that an entry of a defense may have. Any other key would be ignored silently."""
+    """Return the valid keys of a defense's entry."""
     return PLAIN[defense][0] if defense in PLAIN else MECHANISMS[defense].all_keys
 
 
@@ -40,7 +40,7 @@ def needed_by(defense: str) -> tuple[str, ...]:
 
 
 def spell(value: float) -> str:
-    """The spelling of a number in paths. Raises UserError if ``{value:g}`` does not read back as the value.
+    """Return the spelling of a number in paths. Raises UserError if ``{value:g}`` does not read back as the value.
 
     >>> spell(0.05), spell(1000.0), spell(300000)
     ('0.05', '1000', '300000')
@@ -122,7 +122,7 @@ def _as_list(value: object) -> list:
 
 
 def accountants(entry: Json) -> list[str]:
-    """The accountants of an entry, one or several; none for a defense without noise."""
+    """Return the accountants of an entry, one or several; none for a defense without noise."""
     named = entry.get("accountant", [])
     return named if isinstance(named, list) else [named]
 
@@ -153,7 +153,7 @@ def _spelled(value: str | float) -> str:
 
 
 def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
-    """The fields of `Mechanism` for an entry, and how to find its noise."""
+    """Return the fields of `Mechanism` for an entry, and the method to find its noise."""
     declared = MECHANISMS[entry["defense"]]
     unit = declared.step.get("unit", entry.get("unit", "example"))
     private = declared.private

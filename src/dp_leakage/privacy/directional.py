@@ -101,12 +101,14 @@ def add_directed(
 
 
 def _by_layer(parameters: Parameters) -> list[list[str]]:
-    """The parameters' names, grouped by layer."""
+    """Return the parameters' names, grouped by layer."""
     return [list(names) for _, names in groupby(parameters, lambda name: name.rpartition(".")[0])]
 
 
 def _directions(vectors: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
-    """The rows of ``vectors`` (n, d) at length 1, and the κ of each: 0, for a uniform draw, if it has no direction."""
+    """Return the rows of ``vectors`` (n, d) at length 1, and the κ of each: 0, for a uniform draw, if it
+    has no direction.
+    """
     # Squares of small numbers vanish in float32.
     lengths = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)
     directed = lengths > LEAST

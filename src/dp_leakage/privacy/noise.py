@@ -146,7 +146,7 @@ def _rejects(dimension: int, slope: Tensor, proposed: Tensor, chance: Tensor) ->
 def _accepted(
     dimension: int, x0: Tensor, first: tuple[Tensor, Tensor], chance: Tensor, streams: Streams
 ) -> tuple[Tensor, Tensor]:
-    """The first accepted proposals (s, √(1−s²)); what is rejected is proposed again. Overwrites its arguments."""
+    """Return the first accepted proposals (s, √(1−s²)); rejected ones are proposed again. Overwrites its arguments."""
     s, c = first
     pending, slope, proposed, owners = torch.arange(len(s), device=s.device), x0, s, streams.owners()
     while len(rejected := _rejects(dimension, slope, proposed, chance).nonzero()[:, 0]):

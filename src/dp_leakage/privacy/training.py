@@ -54,11 +54,11 @@ class Training:
         noises = {name: getattr(self.mechanism, name) for name in ("noise_multiplier", "kappa")}
         for name, noise in (noises | {"projection_noise": self.projection_noise}).items():
             if noise is not None and not 0 <= noise < inf:
-                raise UserError(f"{name}: {noise} is no amount of noise; valid: 0 or more.")
+                raise UserError(f"{name}: {noise} is out of range; valid: 0 or more.")
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> "Training":
-        """The training with these `settings`."""
+        """Return the training with these `settings`."""
         return cls(**{**settings, "mechanism": Mechanism(**settings["mechanism"])})
 
     @property

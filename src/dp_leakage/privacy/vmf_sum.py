@@ -108,7 +108,7 @@ def _draw_around(
 
 
 def combinations(drawn: VMFSums, products: Tensor, squared_length: Tensor) -> tuple[Tensor, Tensor]:
-    """The draws as Σ cᵢ μᵢ + f z. Standard normal vectors z direct their parts outside the span.
+    """Return the draws as Σ cᵢ μᵢ + f z. Standard normal vectors z direct their parts outside the span.
 
     Args:
         drawn: m sums, from `draw_vmf_sums`.
@@ -190,5 +190,5 @@ def _pairs(count: int) -> list[int]:
 
 
 def _halves(lengths: Tensor, pairs: int) -> Sequence[Tensor]:
-    """The first and the second of each pair, and what has no partner."""
+    """Return the first and the second of each pair, and the unpaired rest."""
     return lengths.split([pairs, pairs, lengths.shape[1] - 2 * pairs], 1)

@@ -78,7 +78,7 @@ def check_distinct(array: np.ndarray, where: str) -> None:
 
 
 def declared_size(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[np.dtype, int, int]:
-    """The type of an array in an ``.npz``, and its bytes: as its header declares, and as the archive does.
+    """Return the type of an array in an ``.npz``, and its bytes: as its header declares, and as the archive does.
 
     Reads the header alone. Raises whatever the readers of zip and of arrays raise.
     """

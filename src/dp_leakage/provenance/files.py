@@ -51,7 +51,7 @@ def replacing(path: Path) -> Iterator[Path]:
             left.unlink(missing_ok=True)
     except OSError as error:
         why = error.strerror or str(error)
-        raise UserError(f"{path} cannot be written: {why}; mend that and run the same command again") from None
+        raise UserError(f"{path} cannot be written: {why}; fix that and run the same command again") from None
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -231,7 +231,7 @@ def _refusing(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise UserError(f"{path} is missing: run the step that makes it (snakemake does that by itself)") from None
     except (PermissionError, IsADirectoryError) as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}; give it back its read permission") from None
+        raise UserError(f"{path} cannot be read: {error.strerror}; restore its read permission") from None
     except Exception as error:  # every parser has exceptions of its own; this block does nothing but parse
         raise UserError(f"{path} is damaged or not a file of this workflow ({_first_line(error)}): {REBUILD}") from None
 

@@ -253,7 +253,7 @@ def _beside(module: str, folder: Path, package: tuple[str, ...] = ()) -> list[Na
 
 
 def _elsewhere(module: str) -> list[Named]:
-    """The files that an import of a module runs, from where the user's modules are looked for."""
+    """Return the files that an import of a module runs, from where the user's modules are looked for."""
     found = []
     for outer in _outermost_first(module):
         if file := module_file(outer.replace("/", ".")):
@@ -262,7 +262,7 @@ def _elsewhere(module: str) -> list[Named]:
 
 
 def _outermost_first(module: str) -> list[str]:
-    """A module and the packages around it, as paths.
+    """Return a module and the packages around it, as paths.
 
     >>> _outermost_first("nets.sub.deep")
     ['nets', 'nets/sub', 'nets/sub/deep']

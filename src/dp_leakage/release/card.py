@@ -131,10 +131,10 @@ def _by_column(model: Json) -> bool:
 
 
 def _block(value: object) -> str:
-    """JSON that no name can end early: one in which a line begins with backticks cannot arise."""
+    """Return JSON in a code block that no name can end early: no line can begin with backticks."""
     return f"```json\n{json.dumps(value, ensure_ascii=False, indent=1)}\n```"
 
 
 def _plain(text: str) -> str:
-    """A sentence in which names of the user's are no markup."""
+    """Return a sentence in which the user's names are not markup."""
     return "".join(f"\\{sign}" if sign in "\\`*_[]<>#|!" else sign for sign in " ".join(text.split()))

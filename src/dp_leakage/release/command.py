@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dp_leakage.common.errors import UserError
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import is_dir, user_path
 from dp_leakage.common.rounding import rounded_down
 from dp_leakage.common.shown import show
@@ -56,7 +56,8 @@ def _make(options: argparse.Namespace) -> None:
     study, config = study_named(options.study, options.scale, {"audit": given} if given else None)
     wanted = study.spec.get("release") or {}
     if not options.cell and not study.releases:
-        raise UserError(f"CELL is missing: study {study.target} names none in release.cell; name one as model/defense")
+        valid = nearest("", study.private_names)
+        raise UserError(f"CELL is missing: study {study.target} names none in release.cell; {valid}")
     cell = study.cell_named(options.cell or wanted["cell"])
     folder = user_path(options.to) if options.to else study.path(RELEASE, cell)
     if options.keep and is_dir(folder):

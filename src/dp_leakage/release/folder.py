@@ -58,7 +58,7 @@ def alone(folder: Path) -> Iterator[Path]:
         working.chmod(0o700)
         place = os.open(working, os.O_RDONLY)
     except OSError as error:
-        raise UserError(f"{working} cannot be made: {error.strerror}; mend that, or name another folder") from None
+        raise UserError(f"{working} cannot be made: {error.strerror}; fix that, or name another folder") from None
     try:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield working
@@ -121,7 +121,7 @@ def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
         made.rename(folder)  # fails if there is a folder with something in it
         _sync(folder.parent)
     except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror or error}; mend that and run it again") from None
+        raise UserError(f"{folder} cannot be written: {error.strerror or error}; fix that and run it again") from None
     shutil.rmtree(working, ignore_errors=True)
 
 
@@ -159,13 +159,13 @@ def digest_of(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path, most: int) -> Iterator[BufferedReader]:
-    """A file of at most so many bytes. Raises UserError if it is none, is larger or cannot be read."""
+    """Open a file of limited size. Raises UserError if it is missing, larger or unreadable."""
     if not is_file(path) or path.is_symlink():
-        raise UserError(f"{path} must be a file; the release is not whole")
+        raise UserError(f"{path} must be a file; the release is incomplete")
     if path.stat().st_size > most:
         raise UserError(f"{path} has {path.stat().st_size:,} bytes; it must have at most {most:,}")
     try:
         with path.open("rb") as file:
             yield file
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}; mend that, and run it again") from None
+        raise UserError(f"{path} cannot be read: {error.strerror}; fix that, and run it again") from None

@@ -42,7 +42,7 @@ Show = Callable[[int, int], None]
 
 
 def silent(epoch: int, epochs: int) -> None:
-    """Shows nothing."""
+    """Show nothing."""
 
 
 def release(plan: Plan, folder: Path, interval: float, measured: Json, show: Show = silent) -> Json:
@@ -143,7 +143,7 @@ def scored(plan: Plan, layers: Layers, parameters: Parameters) -> float:
 
 
 def shares(right: np.ndarray, person: np.ndarray) -> np.ndarray:
-    """The share of each person's answers that are right, float64: a person changes their sum by at most 1.
+    """Return the share of each person's answers that are right, float64: a person changes their sum by at most 1.
 
     Rounded to multiples of 2⁻²⁰, so that the sum is exact.
     """
@@ -152,7 +152,9 @@ def shares(right: np.ndarray, person: np.ndarray) -> np.ndarray:
 
 
 def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json) -> dict[str, bytes]:
-    """Every file of the release but the hashes: name → bytes. UserError if the ONNX file answers otherwise."""
+    """Return every file of the release but the hashes: name → bytes. Raises UserError if the ONNX file gives other
+    outputs.
+    """
     from safetensors.torch import save
 
     layers = plan.layers(settings)
@@ -180,7 +182,7 @@ def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json
 
 
 def answers(layers: Layers, parameters: Parameters, x: np.ndarray) -> np.ndarray:
-    """The class that the model names for each record, int64 (n,)."""
+    """Return the class that the model names for each record, int64 (n,)."""
     return np.asarray(_logits(layers, parameters, x).argmax(1).numpy())
 
 

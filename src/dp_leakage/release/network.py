@@ -101,7 +101,7 @@ def onnx_of(raw: Raw, fitted: Fitted, layers: Layers, parameters: Parameters) ->
 
 
 def columns_told(raw: Raw) -> list[dict[str, Any]]:
-    """The columns of a table, in words for programs; empty for images."""
+    """Return the columns of a table, in words for programs; empty for images."""
     columns = raw.columns or tuple(Column(name) for name in raw.feature_names)
     return [
         {

@@ -89,7 +89,7 @@ class Plan:
         return identity({"grid": list(self.grid), "told": self.told, "rows": len(self.rows), "choice": self.selection})
 
     def layers(self, settings: Json) -> Layers:
-        """The architecture under one of the grid's settings."""
+        """Return the architecture under one of the grid's settings."""
         layers: Layers = architecture_of(settings, self.data.x.shape[1:], len(self.raw.class_names))
         return layers
 
@@ -175,7 +175,9 @@ def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
 
 
 def _selection(settings: Json, wanted: Json, judged: int) -> tuple[tuple[Json, ...], Json | None]:
-    """The settings to choose from, and how: Papernot & Steinke (2022). UserError if one of them cannot be trained."""
+    """Return the settings to choose from, and how: Papernot & Steinke (2022). UserError if one of them
+    cannot be trained.
+    """
     grid = release_grid(settings, wanted)
     if "choose" not in wanted:
         return grid, None
@@ -187,7 +189,7 @@ def _selection(settings: Json, wanted: Json, judged: int) -> tuple[tuple[Json, .
 
 
 def _looked_at(study: Study, cell: Cell, data: Dataset) -> tuple[str, ...]:
-    """Sentences about records that no noise protects."""
+    """Return sentences about records that no noise protects."""
     said = []
     if TUNING in data.roles and cell.rates:
         said.append(
@@ -201,7 +203,7 @@ def _looked_at(study: Study, cell: Cell, data: Dataset) -> tuple[str, ...]:
 
 
 def _sensitive(raw: Raw) -> list[str]:
-    """The names of the user's columns that the data set calls sensitive."""
+    """Return the names of the user's columns that the data set calls sensitive."""
     return [column.name for column in sensitive_columns(raw)[0]]
 
 
@@ -220,9 +222,7 @@ def _settings(study: Study, cell: Cell) -> Json:
         raise UserError(f"CELL {cell.key}: a release must have Gaussian noise; got {noise!r}, so name another cell")
     path = next(iter(tuned_for(study, cell)), None)
     if path is not None and not path.exists():
-        raise UserError(
-            f"{path} is missing: it says which learning rate suits the cell; run `dp-leakage run {study.target}`"
-        )
+        raise UserError(f"{path} is missing: it holds the cell's learning rate; run `dp-leakage run {study.target}`")
     return tuned_settings(train_settings(study, cell), path)[0]
 
 
@@ -273,7 +273,7 @@ def _learned(study: Study, dataset: str, projection: Json, raw: Raw) -> Learned 
 def _outside(
     raw: Raw, source: Json, projection: Json, rows: Mapping[str, np.ndarray], roles: Sequence[str]
 ) -> list[str]:
-    """Whom the unit of ε leaves out, and what of the preparation looked at records without noise."""
+    """Return the people outside the unit of ε, and the preparation that used records without noise."""
     said = [
         f"Column {name!r} seems to name persons, and ε is for one record: it promises less to a person with several."
         for name, _ in raw.persons

@@ -93,7 +93,7 @@ def records_in_words(told: Json) -> str:
 
 
 def page(told: list[Section]) -> str:
-    """The sheet as one HTML file that loads nothing."""
+    """Return the sheet as one HTML file that loads nothing."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -130,7 +130,7 @@ def pdf(told: list[Section]) -> bytes:
 
 
 def _lines(told: list[Section], size: float) -> list[tuple[str, bool]]:
-    """The lines of the PDF at a size of letters, and whether each is a heading."""
+    """Return the lines of the PDF at a size of letters, and whether each is a heading."""
     width = int((A4[0] - 2 * MARGIN) * 72 / (WIDE * size))
     found = [("Privacy sheet of a released model", True)]
     for section in told:

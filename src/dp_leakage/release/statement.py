@@ -148,7 +148,7 @@ def enough_noise(told: Json, selection: Json | None, epsilon: float | None, delt
 
 
 def relation(sampler: str) -> Neighbors:
-    """Between which sets of records the statement holds."""
+    """Describe the neighboring sets of records of the statement."""
     return "add_remove" if sampler == "poisson" else "zero_out"
 
 
@@ -239,7 +239,7 @@ def check_statement(statement: Any, where: str) -> list[str]:
             limit is not what the mechanism proves, or a sentence is missing on what ε leaves out.
     """
     if not isinstance(statement, dict) or statement.get("format") != FORMAT:
-        raise UserError(f"{where}: key 'format' must be {FORMAT!r}; this is no privacy statement of a release")
+        raise UserError(f"{where}: key 'format' must be {FORMAT!r}; this is not a release's privacy statement")
     told: Any = statement.get("mechanism")
     rows, asked, unit = (statement.get(key) for key in ("epsilon", "epsilon_asked", "unit"))
     if unit not in list(COUNTED):
@@ -273,7 +273,7 @@ def check_statement(statement: Any, where: str) -> list[str]:
             words = f"must be {found:.6g} at delta {row['delta']:g}, as dp-accounting finds; got {row['epsilon']:.6g}"
             raise UserError(f"{where}: epsilon {words}")
         if asked is not None and row["delta"] == statement["delta"] and found > asked:
-            raise UserError(f"{where}: epsilon is {found:.6g}, above the {asked:g} that was asked for")
+            raise UserError(f"{where}: epsilon is {found:.6g}, above the {asked:g} requested")
         said.append(f"ε = {rounded_up(found, DIGITS)} at δ = {row['delta']:g}, for {in_words(statement)}")
     for key, found in proven(statement).items():
         if not _agree(statement.get(key), found):
@@ -316,7 +316,7 @@ def spent_in_words(statement: Mapping[str, Any]) -> str:
 
 
 def in_words(statement: Mapping[str, Any]) -> str:
-    """Between which data the statement's ε holds."""
+    """Describe the neighbors of the statement's ε."""
     unit = statement["unit"]
     if statement["neighbors"] == "zero_out":
         return f"{unit}'s contribution set to zero"

@@ -98,7 +98,7 @@ def _score(plan: Plan, placed: Canaries, held: bool) -> float:
 
 
 def _claim(plan: Plan) -> Claim:
-    """The claim of exactly this mechanism, for one training."""
+    """Return the claim of exactly this mechanism, for one training."""
     return own_claim(plan.training, plan.grid[0]["defense"], _delta(plan), relation(plan.told["sampler"]))
 
 

@@ -44,7 +44,7 @@ def verify(folder: Path) -> list[str]:
     try:
         found = sorted(path.name for path in folder.iterdir())
     except OSError as error:
-        raise UserError(f"{folder} cannot be read: {error.strerror}; mend that, and run it again") from None
+        raise UserError(f"{folder} cannot be read: {error.strerror}; fix that, and run it again") from None
     for name in sorted({*listed, *found} - {HASHES}):
         if name not in found:
             raise UserError(f"{folder / name} is missing; {HASHES} lists it")
@@ -94,7 +94,7 @@ def _check_pages(statement: Json, folder: Path) -> list[str]:
 
 
 def _expired(statement: Json) -> list[str]:
-    """A sentence if the release has expired, or if its last day is no day; else none."""
+    """Return a sentence if the release has expired, or if its expiry is not a date; else none."""
     declared = statement.get("declared")
     expires = declared.get("expires") if isinstance(declared, dict) else None
     if expires is None:

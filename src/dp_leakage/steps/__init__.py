@@ -128,7 +128,7 @@ def _notice_reads(settings: Json, data_dir: Path) -> None:
 
 
 def _values(settings: object, key: str) -> list[str]:
-    """The texts under a key, at whatever depth."""
+    """Return the texts under a key, at whatever depth."""
     if isinstance(settings, list):
         return [text for part in settings for text in _values(part, key)]
     if not isinstance(settings, dict):
@@ -138,5 +138,5 @@ def _values(settings: object, key: str) -> list[str]:
 
 
 def provenance(settings: Json, **more: Any) -> Json:
-    """The provenance of a file: identity, `portable` settings, and ``more``."""
+    """Return the provenance of a file: identity, `portable` settings, and ``more``."""
     return portable({"identity": identity(settings), "settings": settings, **more})

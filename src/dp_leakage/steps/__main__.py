@@ -60,7 +60,7 @@ def command_in(plan: str) -> str:
 
 
 def by_hand(command: str, changed: dict[str, str]) -> str:
-    """The command, ready to paste into a shell: with a job's environment, and output to the terminal.
+    """Return the command, ready to paste into a shell: with a job's environment, and output to the terminal.
 
     >>> by_hand("python -m dp_leakage.steps.query --data a 2> logs/mine/query.log", {"OMP_NUM_THREADS": "1"})
     '(export OMP_NUM_THREADS=1; python -m dp_leakage.steps.query --data a)'
@@ -76,12 +76,14 @@ def by_hand(command: str, changed: dict[str, str]) -> str:
 
 
 def _quoted(name: str, value: str) -> str:
-    """A variable's value for a shell. For PATH only the first folder changes, since the rest is the user's own."""
+    """Return a variable's value for a shell. For PATH only the first folder changes, since the rest is
+    the user's own.
+    """
     return f'{shlex.quote(value.partition(os.pathsep)[0])}:"$PATH"' if name == "PATH" else shlex.quote(value)
 
 
 def under_debugger(command: str) -> str:
-    """The command with the step under ``pdb``."""
+    """Return the command with the step under ``pdb``."""
     return command.replace("python -m dp_leakage.", "python -m pdb -m dp_leakage.")
 
 

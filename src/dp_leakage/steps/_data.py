@@ -14,13 +14,13 @@ OPTIONAL = ("person", "own_values")  # arrays that a data set may lack
 
 
 def dataset_of(arrays: dict[str, np.ndarray]) -> Dataset:
-    """The arrays of an ``.npz`` of step ``prepare`` or ``project`` as a Dataset."""
+    """Return the arrays of an ``.npz`` of step ``prepare`` or ``project`` as a Dataset."""
     roles = {name: rows for name, rows in arrays.items() if name not in Dataset._fields}
     return Dataset(arrays["x"], arrays["y"], roles, arrays["sensitive"], arrays.get("person"), arrays.get("own_values"))
 
 
 def arrays_of(data: Dataset) -> dict[str, np.ndarray]:
-    """The inverse of `dataset_of`."""
+    """Return the inverse of `dataset_of`."""
     own = {name: getattr(data, name) for name in OPTIONAL}
     there = {name: array for name, array in own.items() if array is not None}
     return {"x": data.x, "y": data.y, "sensitive": data.sensitive, **there, **data.roles}

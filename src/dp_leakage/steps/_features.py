@@ -22,7 +22,9 @@ PUBLIC = "public"  # the array of the public records' digests
 
 
 def digests(x: np.ndarray) -> np.ndarray:
-    """A number for each record (n, …) that only equal records share, but by a chance of 2⁻⁶⁴: int64, (n,)."""
+    """Return a number for each record (n, …), equal for equal records and different otherwise up to a probability
+    of 2⁻⁶⁴: int64, (n,).
+    """
     rows = np.ascontiguousarray(x, np.float32)
     made = [int.from_bytes(blake2b(row.tobytes(), digest_size=8).digest(), "little", signed=True) for row in rows]
     return np.array(made, np.int64)
@@ -45,7 +47,7 @@ class Learned:
     copies: int
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """The features of records (n, …), float32."""
+        """Return the features of records (n, …), float32."""
         records = torch.from_numpy(x.astype(np.float32, copy=False))
         with torch.no_grad():
             return torch.cat([self.module(part) for part in records.split(AT_ONCE)]).numpy()

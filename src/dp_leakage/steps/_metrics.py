@@ -25,13 +25,13 @@ def read_rows(paths: Iterable[Path], identities: Iterable[str]) -> pd.DataFrame:
 
 
 def read_metrics(paths: list[Path], identities: list[str]) -> pd.DataFrame:
-    """Rows of all ``metrics.parquet`` files, each with the columns of its cell. Raises as `read_rows`."""
+    """Return rows of all ``metrics.parquet`` files, each with the columns of its cell. Raises as `read_rows`."""
     read = [read_table(path, identity) for path, identity in zip(paths, identities, strict=True)]
     return joined([(made["settings"]["columns"], frame) for frame, made in read])
 
 
 def joined(cells: list[tuple[Json, pd.DataFrame]]) -> pd.DataFrame:
-    """Rows of all frames, each with the columns of its cell (dataset, model, mechanism, epsilon, σ, …).
+    """Return rows of all frames, each with the columns of its cell (dataset, model, mechanism, epsilon, σ, …).
 
     The columns are added to all rows at once: one by one to each of hundreds of frames took half of a figure's time.
     """

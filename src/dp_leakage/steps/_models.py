@@ -165,8 +165,8 @@ def models_of(
 
 
 def settings_of(made: Json, path: Path) -> Json:
-    """The settings of a training from the provenance of its file. Raises UserError if it is not what step ``train``
-    writes.
+    """Return the settings of a training from the provenance of its file. Raises UserError if it is not what step
+    ``train`` writes.
     """
     check(made, MADE, f"{path}, of what made it")
     settings: Json = made["settings"]

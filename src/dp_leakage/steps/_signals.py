@@ -47,7 +47,7 @@ def read_signals(
 
 
 def _traced(history: Path, identity: str, said: Signals) -> np.ndarray:
-    """The losses of these records at every evaluated epoch, float32 (E, R, n)."""
+    """Return the losses of these records at every evaluated epoch, float32 (E, R, n)."""
     frame, _ = read_table(history, identity)
     frame = frame.sort_values(["epoch", "repeat"])
     losses = np.stack(frame["losses"].to_list()).astype(np.float32)

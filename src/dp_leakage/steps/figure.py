@@ -50,7 +50,7 @@ def main(settings: Json, metrics: list[Path], published: Path | None, figure: li
 
 
 def _rows(path: Path, name: str, made: str, needs: str) -> pd.DataFrame:
-    """A part's metrics over all repeats, its history, or an attack's scores."""
+    """Return a part's metrics over all repeats, its history, or an attack's scores."""
     frame, _ = read_table(path, made)
     if needs == "scores" and name in ATTACKS:
         return frame.assign(attack=name)

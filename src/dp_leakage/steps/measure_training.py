@@ -63,7 +63,7 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
 
 
 def _tuned(made: Json) -> list[Json]:
-    """Rows learning_rate for the chosen rate and tuning_accuracy for each tried one; no rows without tuning.
+    """Return rows learning_rate for the chosen rate and tuning_accuracy for each tried one; none without tuning.
 
     In another measure of use, tuning_utility, which is known without an interval.
     """
@@ -136,7 +136,7 @@ def _spent(training: Training, made: Json, neighbors: Neighbors, ceiling: "Trade
 
 
 def _limit(neighbors: Neighbors, ceiling: "TradeOff | None", rates: Iterable[float]) -> list[Json]:
-    """Rows of what the training proves for these neighbors, at these FPRs."""
+    """Return rows of what the training proves for these neighbors, at these FPRs."""
     if ceiling is None:
         return []
     said = {"neighbors": neighbors, "source": ceiling.source}

@@ -239,7 +239,7 @@ def _own(dataset: Json) -> Raw | None:
 
 
 def _words(settings: Json) -> str:
-    """Settings in words: first the name, without its key."""
+    """Return settings in words: first the name, without its key."""
     own = [str(settings["name"])] if "name" in settings else []
     return ", ".join([*own, *(f"{key}: {value}" for key, value in settings.items() if key != "name")])
 

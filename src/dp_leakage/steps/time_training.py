@@ -49,7 +49,9 @@ def main(settings: Json, data: Path, timed: Path) -> None:
 
 
 def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Epoch]]":
-    """(defense, engine) and a function that runs one more epoch. The rivals run for `none` and the first DP cell."""
+    """Yield (defense, engine) and a function that runs one more epoch. Comparison engines run for `none` and the
+    first DP cell.
+    """
     x, y = torch.from_numpy(dataset.x), torch.from_numpy(dataset.y)
     rows = torch.from_numpy(dataset.trainable[: settings["records"]])
     seed = derived_seed(settings["seed"], "timing")
@@ -80,7 +82,7 @@ def _rival(
     training: TrainingSettings,
     mechanism: Mechanism | None,
 ) -> Epoch:
-    """An epoch of plain PyTorch, or of Opacus' documented loop, on our batches."""
+    """Return an epoch of plain PyTorch, or of Opacus' documented loop, on our batches."""
     from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
 
@@ -108,7 +110,7 @@ def _rival(
 
 
 def _module(layers: Layers) -> nn.Sequential:
-    """The layers as a PyTorch module with PyTorch's initial parameters."""
+    """Return the layers as a PyTorch module with PyTorch's initial parameters."""
     module = module_of(layers)
     for layer in module.modules():
         if hasattr(layer, "reset_parameters"):

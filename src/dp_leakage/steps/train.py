@@ -148,7 +148,7 @@ def _write_answers(
 
 
 def _library(settings: Json) -> list[str]:
-    """The package whose estimators a cell trains, unless it is one that is recorded anyway."""
+    """Return the package whose estimators a cell trains, unless it is one that is recorded anyway."""
     package = str(settings["architecture"]["name"]).partition(":")[0].partition(".")[0]
     return (
         [package] if settings["engine"] == "estimator" and package in ("lightgbm", "interpret", "diffprivlib") else []
@@ -193,7 +193,7 @@ def _use(
 
 
 def with_answers(columns: dict[str, list[Any]], tested: RightAnswers, use: Use | None = None) -> dict[str, list[Any]]:
-    """The columns of a history, one row per model and epoch, and the right answers after the last epoch (`RIGHT`).
+    """Return the columns of a history, one row per model and epoch, and the last epoch's right answers (`RIGHT`).
 
     ``use`` adds what the models then score in a measure of use other than accuracy.
     """
@@ -250,7 +250,7 @@ def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -
 
 
 def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) -> torch.Tensor:
-    """Rows that each model trains on, (K, size): the whole pool of roles, or ``size`` records of it.
+    """Return rows that each model trains on, (K, size): the whole pool of roles, or ``size`` records of it.
 
     Each model draws them by its own seed; if ``dealt``, the pool in the order of its rows is dealt to all models.
     """

@@ -91,12 +91,12 @@ def adds_noise(cell: Cell) -> bool:
 
 
 def together(cell: Cell, attacks: list[str]) -> str:
-    """The part in which some of a cell's membership attacks are measured together."""
+    """Return the part that measures some of a cell's membership attacks together."""
     return STRONGEST if attacks == cell.membership else f"{STRONGEST}={'+'.join(attacks)}"
 
 
 def attacks_in(cell: Cell, part: str) -> list[str]:
-    """The attacks that a part measures; the inverse of `together`."""
+    """Return the attacks that a part measures; the inverse of `together`."""
     if part == STRONGEST:
         return cell.membership
     return part.removeprefix(f"{STRONGEST}=").split("+")
@@ -110,7 +110,7 @@ def auxiliary_defense(spec: Json, cell: Cell, role: str, attack: str | None = No
 
 
 def audit_design(spec: Json, cell: Cell, name: str) -> Json:
-    """A design of the study's audit with its defaults filled in, for one cell."""
+    """Return a design of the study's audit with its defaults filled in, for one cell."""
     given = spec["audit"]["designs"][name]
     mechanism = cell.training["mechanism"]
     claim = given.get("claim", "approximate")
@@ -275,7 +275,9 @@ def _columns(place: _Place, entry: Json, mechanism: Json, changes: Json) -> Json
 
 
 def _claim(place: _Place, mechanism: Json | None, claimed: Json | None) -> Json:
-    """The columns with what the cell's own mechanism promises, or with what the library claims that trained it."""
+    """Return the columns with the target ε of the cell's own mechanism, or the claim of the library that trained
+    it.
+    """
     if mechanism is not None:
         own = {key: mechanism[key] for key in ("accountant", "unit", "block", "bound", "epsilon", "delta")}
         return own | {"target": target_words(mechanism)}
@@ -306,8 +308,8 @@ def _audits_of(spec: Json, entry: Json) -> tuple[str, ...]:
 
 
 def released_noise(projection: Json) -> float | None:
-    """Noise multiplier of a private PCA or a private scaling that was fitted on the members, and so spends their budget
-    too; else None.
+    """Return the noise multiplier of a private PCA or scaling fitted on the members, which spends their budget too;
+    else None.
     """
     if not fitted_privately(projection):
         return None
@@ -322,8 +324,8 @@ def target_words(mechanism: Json) -> str:
 
 
 def _architecture(model: Json, claimed: Json | None) -> Json:
-    """The architecture that a cell trains: the model's own, or its private version with the budget that its library
-    gets.
+    """Return the architecture that a cell trains: the model's own, or its private version with the budget that its
+    library gets.
     """
     if claimed is None:
         return dict(model["architecture"])

@@ -8,13 +8,13 @@ VARIABLE = "DP_LEAKAGE_CONTENTS"  # environment variable with them, as JSON: the
 
 
 def known(name: str) -> str | None:
-    """The digest of a file as the run found it; None outside a run's jobs, or of a file that the run does not read."""
+    """Return the digest of a file at the start of the run; None outside a run's jobs, or for other files."""
     found = _all().get(name)
     return found if isinstance(found, str) else None
 
 
 def tell(contents: Mapping[str, str]) -> None:
-    """Tells the jobs of this process's run what it found."""
+    """Pass the digests of this process to the jobs of its run."""
     os.environ[VARIABLE] = json.dumps({**_all(), **contents})
 
 

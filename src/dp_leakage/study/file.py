@@ -119,7 +119,7 @@ def load_study(
 
 
 def _by_engine(spec: Json, engine: str) -> Json:
-    """The study with its models of engine ``ensemble`` trained by another engine."""
+    """Return the study with its models of engine ``ensemble`` trained by another engine."""
     models = {
         name: model | {"engine": engine} if model.get("engine", "ensemble") == "ensemble" else model
         for name, model in spec["models"].items()
@@ -139,7 +139,7 @@ def _at_hand(study: Study, data_dir: Path) -> Study:
 
 
 def _from_here(folder: Path) -> Path:
-    """A folder, relative if possible, so that paths stay the same when the whole repository moves."""
+    """Return a folder, relative if possible, so that paths stay the same when the whole repository moves."""
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
@@ -297,7 +297,7 @@ def _names_of(path: Path, raw: Json, schema: Json) -> Study:
 
 
 def _check_targets(study: Study, path: Path, names: Mapping[str, Path], taken: Mapping[str, str]) -> None:
-    """Refuse a study that has another's name, and a target that has the name of another target or of a rule."""
+    """Refuse a study with another study's name, and a target with the name of another target or of a rule."""
     if study.target in names:
         raise UserError(f"study files {names[study.target]} and {path} are both called '{study.target}'; rename one")
     for number, target in enumerate(study.targets):
@@ -310,7 +310,7 @@ def _check_targets(study: Study, path: Path, names: Mapping[str, Path], taken: M
 
 
 def typed(value: object) -> object:
-    """A value from the command line, where Snakemake reads every number, truth value and null as text."""
+    """Return a value from the command line, where Snakemake reads every number, truth value and null as text."""
     if isinstance(value, Mapping):
         return {key: typed(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -323,7 +323,7 @@ def typed(value: object) -> object:
 
 
 def _unquoted(key: str, value: object, place: str) -> object:
-    """The list or mapping that a text spells. Raises UserError if it spells neither."""
+    """Return the list or mapping that a text spells. Raises UserError if it spells neither."""
     if not isinstance(value, str):
         return value
     try:

@@ -56,7 +56,7 @@ NAMES_OF_CELL = "{dataset}.{model}.{defense}"
 
 
 def of_one_defense(pattern: str) -> str:
-    """The path of one defense's own shadow or reference models, derived from the path of the shared ones."""
+    """Return the path of one defense's own shadow or reference models, derived from the path of the shared ones."""
     return pattern.replace("{role}", "{defense}/{role}")
 
 
@@ -73,7 +73,9 @@ def log(name: str, folder: str = "{dataset}/{model}/{defense}") -> str:
 
 
 def group_of(role: str, defense: str | None) -> str:
-    """The folder of a group of models, relative to the folder of the model: a cell's targets, or auxiliary models."""
+    """Return the folder of a group of models, relative to the folder of the model: a cell's targets, or
+    auxiliary models.
+    """
     return (defense or "none") if role == TARGET else "/".join([*([defense] if defense else []), role])
 
 
@@ -108,7 +110,7 @@ def tuned_for(study: Study, cell: Cell) -> list[Path]:
 
 
 def learned_for(study: Study, dataset: str) -> list[Path]:
-    """The network that computes a data set's features, or none if they are not learned."""
+    """Return the network that computes a data set's features, or none if they are not learned."""
     projection = study.spec["datasets"][dataset].get("projection") or {}
     return [study.path(FEATURES, dataset=dataset)] if learns(projection) else []
 

@@ -128,7 +128,7 @@ def _origins(study: Study, datasets: Iterable[str]) -> Json:
 
 
 def figure_inputs(study: Study, figure: str) -> list[Path]:
-    """Inputs of a figure, in the order of its settings."""
+    """Return inputs of a figure, in the order of its settings."""
     return [
         _file_drawn(study, figure, cell, name)
         for cell in figure_cells(study, figure)
@@ -143,12 +143,12 @@ def _file_drawn(study: Study, figure: str, cell: Cell, name: str) -> Path:
 
 
 def _drawn(study: Study, figure: str, cell: Cell, name: str) -> str:
-    """The identity of that file."""
+    """Return the identity of that file."""
     return attacked(study, cell, name) if _found(study, figure, name) else part(name).made(study, cell)
 
 
 def _found(study: Study, figure: str, name: str) -> str | None:
-    """The pattern of what an attack itself wrote, if a figure reads that and not the rows."""
+    """Return the pattern of what an attack itself wrote, if a figure reads that and not the rows."""
     return FOUND.get(kind_of_figure(study, figure).needs) if name in ATTACKS else None
 
 
@@ -164,7 +164,7 @@ def title_of(study: Study, figure: str) -> str:
 
 
 def published_file(study: Study) -> list[Path]:
-    """The paper's printed numbers, an input of every figure; nothing if the study has no paper."""
+    """Return the paper's printed numbers, an input of every figure; nothing if the study has no paper."""
     name = study.spec.get("published")
     return [study.folder / name] if name else []
 
@@ -210,8 +210,8 @@ def aware(study: Study) -> bool:
 
 
 def exposed_scores(study: Study) -> list[Path]:
-    """Membership scores of the undefended and the private models. The report names the records that these scores
-    single out.
+    """Return the membership scores of the undefended and the private models. The report names the records that
+    these scores single out.
     """
     return [study.path(paths.SCORES, cell, attack=attack) for cell, attack in _exposed(study)]
 

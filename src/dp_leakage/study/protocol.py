@@ -87,18 +87,18 @@ def two_sources(spec: Json, dataset: str) -> bool:
 
 
 def attacks_on(spec: Json, dataset: str) -> list[str]:
-    """The attacks that are run on a data set, in the study's order."""
+    """Return the attacks that are run on a data set, in the study's order."""
     own = spec["datasets"][dataset].get("attacks", spec["attacks"])
     return [attack for attack in spec["attacks"] if attack in own]
 
 
 def traced(spec: Json, dataset: str) -> list[str]:
-    """The attacks on a data set that read the losses of every evaluated epoch."""
+    """Return the attacks on a data set that read the losses of every evaluated epoch."""
     return [attack for attack in attacks_on(spec, dataset) if ATTACKS[attack].reads == "losses"]
 
 
 def settings_of_attack(spec: Json, attack: str) -> Json:
-    """An attack's own settings, with its defaults."""
+    """Return an attack's own settings, with its defaults."""
     asked = {key: value for key, value in spec["attacks"][attack].items() if key != OF_PERSON}
     return {**ATTACKS[attack].settings, **asked}
 
@@ -137,7 +137,7 @@ def auxiliary_training(spec: Json, dataset: str, model: str, role: str, engine: 
 
 
 def model_spec(spec: Json, dataset: str, model: str) -> Json:
-    """A model as the study describes it, overridden by the data set's own."""
+    """Return a model as the study describes it, overridden by the data set's own."""
     return merged(spec["models"][model], spec["datasets"][dataset].get("models", {}).get(model, {}))
 
 
@@ -147,13 +147,13 @@ def _defaults(training: Json) -> Json:
 
 
 def public_training(learned_on: Json) -> Json:
-    """The settings by which the network of learned features trains."""
+    """Return the settings by which the network of learned features trains."""
     training = merged(_defaults(learned_on["training"]), learned_on["training"])
     return training if training.pop("l2_applied", True) else training | {"l2": 0.0}
 
 
 def training_of(spec: Json, dataset: str, model: str, engine: str, changes: Json | None = None) -> Json:
-    """The settings by which an engine trains a model, with ``changes`` on top; none for models that were trained
+    """Return the settings by which an engine trains a model, with ``changes`` on top; none for models that were trained
     elsewhere, of which they are not known.
     """
     given = spec.get("training")

@@ -46,7 +46,7 @@ def release_grid(settings: Json, wanted: Json) -> tuple[Json, ...]:
 
 
 def _changed(settings: Json, values: Json) -> Json:
-    """Settings with other values of the training or, for all other keys, of the architecture."""
+    """Return settings with other values of the training or, for all other keys, of the architecture."""
     training, architecture = settings["training"], settings["architecture"]
     for key, value in values.items():
         if key == "learning_rate":

@@ -71,14 +71,14 @@ def step_code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tupl
 
 
 def noise_modules(*trainings: Json) -> tuple[str, ...]:
-    """The files of the noise and bounds of some trainings. They are found by name, so no import shows them."""
+    """Return the files of the noise and bounds of some trainings. They are found by name, so no import shows them."""
     private = [training["mechanism"] for training in trainings if training["mechanism"]]
     named = dict.fromkeys(mechanism[part] for part in ("noise", "bound") for mechanism in private)
     return tuple(noise_module(name) for name in named if name not in (*BUILT_IN, *FILES))
 
 
 def own_layers(architecture: Json) -> tuple[Path, ...]:
-    """The files of the user's own layers in an architecture."""
+    """Return the files of the user's own layers in an architecture."""
     activation = architecture.get("activation")
     activation = activation.get("name") if isinstance(activation, dict) else activation
     return (FILES[OWN[activation].module],) if isinstance(activation, str) and activation in OWN else ()

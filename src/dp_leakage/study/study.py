@@ -59,7 +59,7 @@ class Study:
         return cells_of(self.name, self.spec)
 
     def cell(self, dataset: str, model: str, defense: str) -> Cell:
-        """The cell of these names. Raises UserError for names that the study does not have."""
+        """Return the cell of these names. Raises UserError for names that the study does not have."""
         key = f"{dataset}/{model}/{defense}"
         if key not in self.cells:
             raise UserError(f"study {self.target} has no cell '{key}'; {nearest(key, self.cells)}")
@@ -75,8 +75,12 @@ class Study:
         if found:
             words = " or ".join(cell.key for cell in found)
             raise UserError(f"CELL: {name!r} is one of several data sets; write {words}")
-        short = {f"{cell.model}/{cell.defense}" for cell in self.cells.values() if cell.training["mechanism"]}
-        raise UserError(f"CELL: study {self.target} has no cell {name!r}; {nearest(name, short)}")
+        raise UserError(f"CELL: study {self.target} has no cell {name!r}; {nearest(name, self.private_names)}")
+
+    @property
+    def private_names(self) -> set[str]:
+        """``model/defense`` of each private cell."""
+        return {f"{cell.model}/{cell.defense}" for cell in self.cells.values() if cell.training["mechanism"]}
 
     @cached_property
     def bounds_together(self) -> int:
@@ -89,7 +93,7 @@ class Study:
         return max(sum(len(cell.audits) for cell in self.cells.values()) + by_coins, 1)
 
     def path(self, pattern: str, cell: Cell | None = None, /, **names: str) -> Path:
-        """The file of a pattern of `paths`, of a cell or of these names."""
+        """Return the file of a pattern of `paths`, of a cell or of these names."""
         return Path(pattern.format(study=self.name, **(cell.names if cell else {}), **names))
 
     def remembered(self, what: str, name: str, made: Callable[[], T]) -> T:

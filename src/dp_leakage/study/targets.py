@@ -82,7 +82,7 @@ def needed(command: list[str], targets: Iterable[str], studies: set[str]) -> set
 
 
 def _owners(target: str, studies: set[str]) -> set[str]:
-    """The studies that a target may belong to. A study's own name is no part of one with a shorter name."""
+    """Return the studies that a target may belong to. A study's own name is no part of one with a shorter name."""
     return {target} if target in studies else {study for study in studies if asks_for([target], study)}
 
 
@@ -141,7 +141,7 @@ def _check_job(study: Study, rule: str, wildcards: dict[str, str]) -> None:
 
 
 def _attack(parts: tuple[str, ...]) -> str | None:
-    """The attack whose scores a file of a cell holds by its name."""
+    """Return the attack whose scores a file of a cell holds by its name."""
     return Path(parts[6]).stem if len(parts) == 7 and parts[5] == "attack" else None
 
 
@@ -198,5 +198,5 @@ def _study_of(target: str, name: str, studies: Mapping[str, Study]) -> Study:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    """A suggestion, and the command that lists all targets, which are too many for a sentence."""
+    """Return a suggestion, and the command that lists all targets, which are too many for a sentence."""
     return f"{close(name, known)}`snakemake --list-target-rules` lists all"

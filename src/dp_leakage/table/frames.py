@@ -200,7 +200,9 @@ def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extr
 
 
 def unprinted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with empty columns ``published`` and ``inside``: they have no print, or none that they are compared with."""
+    """Return rows with empty columns ``published`` and ``inside``: they have no print, or none that they
+    are compared with.
+    """
     return rows.assign(published=np.nan, inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
 
 
@@ -219,12 +221,12 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def series_of(frame: pd.DataFrame) -> list[Series]:
-    """The series of each row."""
+    """Return the series of each row."""
     return [Series(*parts) for parts in _rows(frame[list(Series._fields)])]
 
 
 def each_series(frame: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
-    """The series of a frame in the order of legends, each with its rows."""
+    """Yield the series of a frame in the order of legends, each with its rows."""
     keys = pd.Series(series_of(frame), index=frame.index, dtype=object)
     for series in sorted(set(keys), key=order):
         yield series, frame[[key == series for key in keys]]
@@ -241,7 +243,9 @@ def each_budget(rows: pd.DataFrame) -> Iterator[tuple[tuple[float, float], pd.Da
 
 
 def each_cell(rows: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
-    """The cells of one data set and model, each with its series, in the order of legends and then of the budget."""
+    """Yield the cells of one data set and model, each with its series, in the order of legends and then
+    of the budget.
+    """
     for series, of_series in each_series(rows):
         for _, cell in each_budget(of_series):
             yield series, cell

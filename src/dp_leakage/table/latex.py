@@ -115,6 +115,6 @@ def _rows(table: Table) -> list[str]:
 
 
 def _row(texts: Iterable[str]) -> str:
-    r"""A row's texts. ``[`` and ``*`` would belong to the ``\\`` of the row above."""
+    r"""Return a row's texts. ``[`` and ``*`` would belong to the ``\\`` of the row above."""
     words = " & ".join(map(escaped, texts))
     return rf"{{}}{words} \\" if words.startswith(("[", "*")) else rf"{words} \\"

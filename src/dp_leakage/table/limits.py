@@ -15,7 +15,7 @@ PROVEN = ("advantage_proven", "tpr_proven", "mu", "mu_bound", "mu_regret")
 
 
 def divided(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A figure's frame in two: what was measured (or scores), and what is proven."""
+    """Return a figure's frame in two: what was measured (or scores), and what is proven."""
     if "metric" not in frame:
         return frame, frame.iloc[:0].assign(metric="", value=np.nan, fpr=np.nan, neighbors="")
     limit = frame["metric"].isin(PROVEN)
@@ -26,7 +26,8 @@ def divided(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def proven_tprs(proven: pd.DataFrame) -> Limits:
-    """A function of a cell and of rates (n,) in [0, 1]: the largest TPR that any attack on the cell can have at each.
+    """Return a function of a cell and of rates (n,) in [0, 1]: the largest TPR that any attack on the cell can have
+    at each.
 
     It is 1 where nothing is proven.
     """
@@ -69,6 +70,6 @@ def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> 
 
 
 def proven_notes(proven: pd.DataFrame, what: str) -> list[str]:
-    """The footnote on the neighbors for which ``what`` (which lines) is proven; none where nothing is."""
+    """Return the footnote on the neighbors for which ``what`` (which lines) is proven; none where nothing is."""
     relations = sorted(set(proven["neighbors"]))
     return [f"{what}: proven for {' or '.join(map(name, relations))} neighbors."] if relations else []

@@ -115,7 +115,7 @@ def usual_bound(mechanism: str) -> str:
 
 
 def order(series: Series) -> tuple[Any, ...]:
-    """Sorting key: the order of the table of styles, then unknown series by name."""
+    """Return a sorting key: the order of the table of styles, then unknown series by name."""
     known = list(LOOKS)
     pair = (series.mechanism, series.accountant)
     return (known.index(pair) if pair in LOOKS else len(known), len(_unit(series)), *series)

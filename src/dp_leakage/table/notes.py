@@ -95,7 +95,7 @@ def _column(frame: pd.DataFrame, column: str) -> "pd.Series[str]":
 
 
 def claimed_neighbors(frame: pd.DataFrame) -> set[str]:
-    """The neighboring relations for which the private series of a frame claim their ε."""
+    """Return the neighboring relations for which the private series of a frame claim their ε."""
     return set(claimed_relations(frame)) - {""}
 
 

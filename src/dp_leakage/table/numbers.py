@@ -49,7 +49,7 @@ def count(value: float) -> str:
 
 
 def interval(value: float, low: float, high: float, *, counts: bool = False) -> str:
-    """A value with its interval: 0.123 [0.100, 0.150]; the value alone where either is unknown."""
+    """Return a value with its interval: 0.123 [0.100, 0.150]; the value alone where either is unknown."""
     spell = count if counts else fraction
     if not all(map(isfinite, (value, low, high))):
         return spell(value)
@@ -83,17 +83,17 @@ def budget_words(epsilon: float, noise_multiplier: float) -> str:
 
 
 def cell_budget(row: Any) -> str:
-    """The cell's budget, and what else no series knows of it."""
+    """Return the cell's budget, and what else no series knows of it."""
     return (_target(row) or budget(row.epsilon, row.noise_multiplier)) + _further(row)
 
 
 def cell_words(row: Any) -> str:
-    """The cell's budget with its symbol; the risk that its noise was chosen by, if it has neither ε nor σ."""
+    """Return the cell's budget with its symbol; the risk that its noise was chosen by, if it has neither ε nor σ."""
     return _target(row) or budget_words(row.epsilon, row.noise_multiplier)
 
 
 def cell_label(series: Series, row: Any) -> str:
-    """The series, its budget with the symbol, and what else no series knows of the cell."""
+    """Return the series, its budget with the symbol, and what else no series knows of the cell."""
     if not series.accountant:
         return look(series).label
     return f"{look(series).label}, {cell_words(row)}{_further(row)}"
@@ -157,7 +157,7 @@ def beside_prints(part: pd.DataFrame, columns: Mapping[str, str], nothing: str =
 
 
 def _pair(row: Any, nothing: str) -> tuple[str, str]:
-    """A number with its interval, and its print."""
+    """Return a number with its interval, and its print."""
     if row is None:
         return nothing, ""
     counts = row.metric == "members_exposed"

@@ -37,7 +37,9 @@ DARK = {
 
 
 def style() -> str:
-    """The colors as CSS. A page on paper is light whatever the screen is: the dark ones are for screens alone."""
+    """Return the colors as CSS. A page on paper is light whatever the screen is: the dark ones are for
+    screens alone.
+    """
     light, dark = ("; ".join(f"--{role}: {color}" for role, color in colors.items()) for colors in (LIGHT, DARK))
     return (
         f":root {{ color-scheme: light dark; {light} }}\n"

@@ -72,7 +72,7 @@ def read_published(prints: Path) -> pd.DataFrame:
 
 
 def printed_setting(row: Mapping[str, Any]) -> dict[str, str]:
-    """The column ``setting`` of a printed row, ``key=value;…`` in the paper's own names, as a mapping."""
+    """Return the column ``setting`` of a printed row, ``key=value;…`` in the paper's own names, as a mapping."""
     return dict(part.split("=", 1) for part in str(row["setting"]).split(";") if "=" in part)
 
 
@@ -125,7 +125,7 @@ def comparable(published: pd.DataFrame) -> pd.DataFrame:
 
 
 def without(published: pd.DataFrame, datasets: Collection[str]) -> pd.DataFrame:
-    """The printed rows of other data sets than these, which are named as here."""
+    """Return the printed rows of other data sets than these, which are named as here."""
     mapped = map_published(published)
     return published.drop(index=mapped.loc[mapped["dataset"].isin(list(datasets)), "row"].unique())
 
@@ -236,7 +236,7 @@ def by_names(row: Mapping[str, Any], printed: Mapping[str, str], names: Names) -
 
 
 def budget_of(row: Mapping[str, Any]) -> float:
-    """The ε of a printed row; NaN where it states none."""
+    """Return the ε of a printed row; NaN where it states none."""
     try:
         return float(row["epsilon"])
     except ValueError:
@@ -244,7 +244,7 @@ def budget_of(row: Mapping[str, Any]) -> float:
 
 
 def quoted(printed: Mapping[str, str]) -> str:
-    """Why a number is not compared that the paper has from elsewhere or contradicts itself; "" for any other."""
+    """Return why a number is not compared that the paper has from elsewhere or contradicts itself; "" for any other."""
     if "external" in printed:
         return f"quoted by the paper from {printed['external']}, on other data or another model"
     if "conflict" in printed:
@@ -253,7 +253,7 @@ def quoted(printed: Mapping[str, str]) -> str:
 
 
 def _reason(row: Mapping[str, Any], printed: Mapping[str, str], names: Names) -> str:
-    """Why a printed row has no counterpart here; empty where it has one."""
+    """Return why a printed row has no counterpart here; empty where it has one."""
     if row["metric"] in names.derived:
         return names.derived[row["metric"]]
     if "external" in printed:

@@ -82,7 +82,7 @@ def metric_words(metric: str) -> str:
 
 
 def called(by: str, group: str) -> str:
-    """A group in words: ``class benign``, ``age: over 45``, ``occurs once``."""
+    """Return the readable name of a group: ``class benign``, ``age: over 45``, ``occurs once``."""
     if by == "duplicates":
         return f"occurs {group}"
     return f"{by} {group}" if by == "class" else f"{by}: {group}"

@@ -35,7 +35,7 @@ class Ahead:
             self._move_to(before)
 
     def __call__(self, epoch: int) -> Drawn:
-        """The batches of every model for an epoch."""
+        """Return the batches of every model for an epoch."""
         kept, self.kept = self.kept, None
         if kept is None or kept[0] != epoch or not torch.equal(kept[1], self._states()):
             return self.draw(epoch)

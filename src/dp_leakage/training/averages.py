@@ -13,7 +13,7 @@ def start_average(settings: TrainingSettings, flat: Tensor) -> dict[str, Tensor]
 
 
 def move_average(settings: TrainingSettings, average: Tensor, flat: Tensor, step: int, steps: int) -> None:
-    """Brings the average up to date after a step.
+    """Update the average after a step.
 
     Args:
         settings: with ``average_decay`` or ``average_epochs``.

@@ -70,13 +70,13 @@ class Checkpoint:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         except (SafetensorError, OSError) as error:
-            raise UserError(f"checkpoint {path} cannot be read ({error}); delete it to train anew") from error
+            raise UserError(f"checkpoint {path} cannot be read ({error}); delete it to train again") from error
         if metadata.get("identity") != self.identity:
             raise UserError(
-                f"checkpoint {path} belongs to another cell or another version of the code; delete it to train anew"
+                f"checkpoint {path} belongs to another cell or another version of the code; delete it to train again"
             )
         if metadata["digest"] != _digest(tensors, metadata["facts"]):
-            raise UserError(f"checkpoint {path} is damaged; delete it to train anew")
+            raise UserError(f"checkpoint {path} is damaged; delete it to train again")
         return tensors, json.loads(metadata["facts"])
 
 

@@ -91,7 +91,9 @@ def terms(program: Program, grid: float, means: Tensor) -> Tensor:
 
 
 def _means(program: Program, rows: Tensor, weights: Tensor) -> Tensor:
-    """The mean gradient of each person, (G, P), from the rows (G, n) of their records and their weights (G, n)."""
+    """Return the mean gradient of each person, (G, P), from the rows (G, n) of their records and their
+    weights (G, n).
+    """
     (lane,) = program.lanes
     count = len(rows)
     found = program.x.new_zeros(count, flat.size(program.layers))
@@ -113,7 +115,9 @@ def _padded(batch: Persons, own: Tensor, length: int, dtype: torch.dtype) -> tup
 
 
 def _lengths(largest: int) -> Iterator[int]:
-    """8, 16, 32, …: to which of them a person's records are padded depends on their own number alone."""
+    """Yield 8, 16, 32, …, the padded lengths; the choice for a person depends only on the person's own number of
+    records.
+    """
     length = CPU_MULTIPLE
     yield length
     while length < largest:
@@ -131,5 +135,5 @@ def _at_once(program: Program, length: int) -> int:
 
 
 def _width(program: Program) -> int:
-    """The most records of a person in one pass, a multiple of `CPU_MULTIPLE`; longer ones are added in parts."""
+    """Return the most records of a person in one pass, a multiple of `CPU_MULTIPLE`; longer ones are added in parts."""
     return max(1, pass_width(program.layers, program.x.shape[1:], program.x.device) // CPU_MULTIPLE) * CPU_MULTIPLE

@@ -297,7 +297,7 @@ def sums_examples(mechanism: Mechanism | None) -> bool:
 
 
 def _add_examples(program: Program, lane: Lane, examples: Examples, apart: Apart | None) -> None:
-    """The gradient if every example is a unit."""
+    """Add the gradients if every example is a unit."""
     for rows, weights in examples.parts(program.width):
         if program.viewing is not None:
             _add_views(program, program.viewing, lane, rows, weights)
@@ -338,14 +338,14 @@ def _add_views(program: Program, viewing: Viewing, lane: Lane, rows: Tensor, wei
 
 
 def example_scales(noise: Noise, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:
-    """The factor that bounds and divides each example's gradient, whose lengths are ``norms`` (k, B)."""
+    """Return the factor that bounds and divides each example's gradient, whose lengths are ``norms`` (k, B)."""
     if noise.bounds:
         return noise.scales(norms, models, weights)
     return bound_scales(norms, noise.mechanism.clip_norm, noise.mechanism.bound, noise.divisor)
 
 
 def _add_by_layer(program: Program, passed: BackwardPass, weights: Tensor | None, lane: Lane) -> None:
-    """Each layer's gradients, bounded by themselves."""
+    """Add each layer's gradients, bounded separately."""
     assert program.mechanism is not None  # without a mechanism nothing is bounded
     share = layer_norm(program.mechanism.clip_norm, len(passed.parts))
     for part in passed.parts:
@@ -391,7 +391,7 @@ def _places(sizes: Tensor, width: int) -> Tensor:
 
 
 def sent(tensor: Tensor, device: torch.device) -> Tensor:
-    """A tensor of the CPU on the training's device, without waiting for the copy.
+    """Return a tensor of the CPU on the training's device, without waiting for the copy.
 
     A GPU copies from pinned memory by itself. From other memory, the driver would wait for the GPU's earlier work first
     if the tensor is large.

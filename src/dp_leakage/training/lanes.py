@@ -130,7 +130,7 @@ def cut(
 
 
 def pass_width(layers: Layers, shape: tuple[int, ...], device: torch.device) -> int:
-    """The most records of one model that memory allows in one pass."""
+    """Return the most records of one model that memory allows in one pass."""
     floats = activation_floats(layers, shape) + sum(layer.formed_floats for layer in layers)
     return max(1, int(pass_bytes(device) / (4 * floats)))
 

@@ -26,7 +26,7 @@ class Training(Protocol):
         """Every step of one epoch, of all models."""
 
     def models(self) -> Models:
-        """The models as they are now."""
+        """Return the models as they are now."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all state except ``epoch`` and ``history``, for a checkpoint."""
@@ -94,7 +94,7 @@ def _snapshot(training: Training, device: str) -> tuple[dict[str, Tensor], dict]
 
 
 def _losses_of(place: int) -> str:
-    """The name in a checkpoint of the losses of a row of the history."""
+    """Return the name in a checkpoint of the losses of a row of the history."""
     return f"history.{place}.losses"
 
 
@@ -109,7 +109,7 @@ def divergence(epoch: int, settings: TrainingSettings, mechanism: Mechanism | No
 def evaluate(
     models: Models, x: Tensor, y: Tensor, evaluate_on: Tensor | None, epoch: int, trace: Tensor | None = None
 ) -> History:
-    """The history's rows of this epoch, one for each model."""
+    """Return the history's rows of this epoch, one for each model."""
     rows: History = []
     for model in range(models.size):
         own = rows_of(models.train_indices[model])

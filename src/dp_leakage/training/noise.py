@@ -186,7 +186,7 @@ def _kind(mechanism: Mechanism | None) -> type[Noise]:
 def _own_class(plugin: str) -> type[Noise]:
     own = function(plugin, "Noise")
     if not (isinstance(own, type) and issubclass(own, Noise)):
-        raise UserError(f"plugin {plugin}: Noise is no class that derives from {Noise.__module__}.Noise")
+        raise UserError(f"plugin {plugin}: Noise does not derive from {Noise.__module__}.Noise")
     if not isinstance(own.directs, bool):
         raise UserError(f"plugin {plugin}: Noise.directs is {own.directs!r}; valid is True or False")
     if own.bounds is not False:

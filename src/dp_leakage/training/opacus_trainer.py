@@ -188,7 +188,7 @@ def _optimizer(settings: TrainingSettings, weights: list[nn.Parameter]) -> torch
 
 
 def _penalized(module: nn.Module, settings: TrainingSettings) -> list[nn.Parameter]:
-    """The matrices and kernels, neither biases nor scales, that the ℓ2 penalty acts on."""
+    """Return the matrices and kernels, neither biases nor scales, that the ℓ2 penalty acts on."""
     weights = [own for own in module.parameters() if own.requires_grad and own.ndim > 1]
     if not settings.l2:
         return []

@@ -17,12 +17,12 @@ def _of_mean(mechanism: Mechanism, batch_size: float) -> float | None:
 
 
 def noise_forgotten(mechanism: Mechanism, batch_size: float) -> Mechanism:
-    """The gradients are clipped, but no noise is added."""
+    """Clip the gradients, but add no noise."""
     return replace(mechanism, noise_multiplier=0.0)
 
 
 def noise_divided_twice(mechanism: Mechanism, batch_size: float) -> Mechanism:
-    """Noise that was already scaled for the mean is divided by the batch size again, together with the sum."""
+    """Divide noise that was already scaled for the mean by the batch size again, together with the sum."""
     return replace(mechanism, noise_multiplier=_of_mean(mechanism, batch_size))
 
 
@@ -32,7 +32,9 @@ def batch_clipped(mechanism: Mechanism, batch_size: float) -> Mechanism:
 
 
 def batches_shuffled(mechanism: Mechanism, batch_size: float) -> Mechanism:
-    """The accountant assumes Poisson batches, but each record is in exactly one batch of every epoch."""
+    """Shuffle, so that each record is in exactly one batch of every epoch, although the accountant assumes Poisson
+    batches.
+    """
     return replace(mechanism, sampler="shuffle")
 
 

@@ -159,7 +159,9 @@ def _by_turns(parts: Tensor, turns: int, rate: float, steps: range, generator: G
 
 
 def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generator: Generator) -> list[Tensor]:
-    """The batches of a plugin's ``sample``. Raises UserError if positions are not valid, or their number is wrong."""
+    """Return the batches of a plugin's ``sample``. Raises UserError if positions are not valid, or their
+    number is wrong.
+    """
     drawn = call(plugin, "sample", count, batch_size, steps, generator)
     words = f"plugin {plugin}: sample returns {type(drawn).__name__}; valid is a list of {steps} tensors, int64"
     if not isinstance(drawn, list | tuple) or len(drawn) != steps:
@@ -175,7 +177,7 @@ def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generat
 
 
 def _as_it_began(generator: Generator) -> Generator:
-    """A new generator at the start of the same stream."""
+    """Return a new generator at the start of the same stream."""
     return Generator().manual_seed(generator.initial_seed())
 
 
@@ -320,7 +322,7 @@ def _whole_groups(rows: Tensor, groups: Tensor, chosen: Tensor, held: Tensor | N
 
 
 def split_by_group(positions: Tensor, groups: Tensor) -> list[Tensor]:
-    """The positions, one tensor for each group that occurs among them."""
+    """Return the positions, one tensor for each group that occurs among them."""
     own = groups[positions]
     sizes = torch.bincount(own)
     return list(positions[torch.argsort(own, stable=True)].split(sizes[sizes > 0].tolist()))

@@ -92,7 +92,7 @@ class TrainingSettings:
         return self.average_decay is not None or self.average_epochs is not None
 
     def rate(self, epoch: int) -> float:
-        """The learning rate in an epoch, counted from 0.
+        """Return the learning rate in an epoch, counted from 0.
 
         >>> [TrainingSettings(learning_rate=1.0, final_learning_rate=0.5, epochs=3).rate(epoch) for epoch in range(3)]
         [1.0, 0.75, 0.5]

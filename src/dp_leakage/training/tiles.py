@@ -23,7 +23,7 @@ SMALL, MOST = 16, 64
 
 
 def _room(size: int) -> int:
-    """The least power of two that is not below it."""
+    """Return the least power of two that is not below a number."""
     return 1 << (size - 1).bit_length()
 
 
@@ -82,7 +82,7 @@ def passes_of(batches: Sequence[Persons], width: int) -> Iterator[list[Persons]]
 
 
 def _pass_of(batch: Persons, width: int) -> Tensor:
-    """The number of each person's pass: by where the person begins, with room for whoever begins last."""
+    """Return the index of each person's pass, by the position of the first record, with room for the last person."""
     if batch.rows.shape[0] <= width:
         return torch.zeros_like(batch.sizes)
     return (batch.sizes.cumsum(0) - batch.sizes) // (width + 1 - int(batch.sizes.max()))

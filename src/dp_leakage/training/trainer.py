@@ -126,7 +126,7 @@ class EnsembleTraining:
     history: History = field(default_factory=list)
 
     def run_epoch(self) -> None:
-        """Every step of one epoch, of all models.
+        """Run every step of one epoch, of all models.
 
         Raises:
             UserError: a private training changed what is released besides the trained parameters.
@@ -400,7 +400,7 @@ def _sizes(mechanism: Mechanism | None, groups: Tensor) -> Tensor:
 
 
 def _spread(sizes: Tensor, persons: float, ragged: bool) -> tuple[float, float]:
-    """Return mean and standard deviation of the records in a batch of this many people; if ``ragged``, on average.
+    """Return the mean and standard deviation of the records in a batch of this many people; if ``ragged``, on average.
 
     The deviation is at least 1, since no two batches need be equally long.
     """
@@ -415,10 +415,10 @@ def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) 
     if mechanism is None or mechanism.unit != PERSON:
         return subsets.shape[1]
     if groups is None:
-        raise UserError("groups: missing; unit 'person' needs to know whose record each is")
+        raise UserError("groups: missing; unit 'person' needs the owner of each record")
     counts = {len(groups[rows].unique()) for rows in subsets}
     if len(counts) > 1:
-        raise UserError(f"subsets: models train on {min(counts)} to {max(counts)} persons; valid is one number")
+        raise UserError(f"subsets: models train on {min(counts)} to {max(counts)} people; valid is one number")
     return counts.pop()
 
 

@@ -42,7 +42,7 @@ class Viewing(NamedTuple):
 def read_views(given: Mapping[str, Any]) -> Views:
     """Read a study's ``views``. Raises UserError for unknown or impossible values."""
     if set(given) - {field.name for field in fields(Views)} or "count" not in given:
-        raise UserError(f"views is {dict(given)}; valid is such as {{count: 8, shift: 4, mirror: true}}")
+        raise UserError(f"views is {dict(given)}; valid is e.g. {{count: 8, shift: 4, mirror: true}}")
     views = Views(**given)
     for key, least in (("count", 1), ("shift", 0)):
         value = getattr(views, key)
@@ -67,7 +67,7 @@ def check_views(views: Views, shape: tuple[int, ...], mechanism: Mechanism | Non
     if mechanism is not None and (mechanism.unit, mechanism.bound == "per_layer") != ("example", False):
         raise UserError("views need a mechanism that bounds each example's whole gradient; remove views")
     if mechanism is not None and directs(mechanism):  # such noise turns each record's own gradient, not a mean
-        raise UserError(f"views do not go with noise {mechanism.noise!r}; remove views")
+        raise UserError(f"views do not work with noise {mechanism.noise!r}; remove views")
 
 
 def varied(x: Tensor, views: Views, generator: Generator) -> Tensor:

@@ -213,7 +213,9 @@ class Watch:
             self.taken.zero_()
 
     def _filtered(self, along: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-        """The update along a canary, filtered so that its noise is independent, times what the canary adds to it."""
+        """Return the update along a canary, filtered so that its noise is independent, times the canary's
+        contribution to it.
+        """
         now = torch.stack([along, places.expand_as(along)])
         if not self.filter:
             return now[0] * now[1], now[1]
@@ -289,7 +291,7 @@ class Watch:
 
 
 def _scales(mechanism: Mechanism | None, silent: Noise, norms: Tensor, models: range, parts: int) -> Tensor:
-    """The factor that bounds each gradient, or each of its ``parts`` layers, in units of the clipping norm."""
+    """Return the factor that bounds each gradient, or each of its ``parts`` layers, in units of the clipping norm."""
     if mechanism is None:
         return torch.ones_like(norms)
     if mechanism.bound == PER_LAYER:

@@ -157,10 +157,8 @@ def test_coins_that_no_answer_depends_on_are_not_found(references, world):
 
 def test_a_reference_alone_and_two_that_saw_all_new_records_are_refused(world):
     target, reference = world
-    with pytest.raises(
-        UserError, match="got 1, and 200 records that none of them trained on; valid are 4 models or more"
-    ):
+    with pytest.raises(UserError, match="got 1 models and 200 such records"):
         combined.score(target, reference.models(np.array([0])), SETTINGS, 0)
     saw = reference.trained_on | (reference.role == "target_nonmembers")
-    with pytest.raises(UserError, match="got 2, and 0 records that none of them trained on"):
+    with pytest.raises(UserError, match="got 2 models and 0 such records"):
         combined.score(target, replace(reference, trained_on=saw).models(np.array([0, 1])), SETTINGS, 0)

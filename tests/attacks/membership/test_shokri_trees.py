@@ -68,7 +68,7 @@ def test_records_that_a_shadow_misclassifies_teach_nothing(planted, known, signa
         return 3.0 * np.eye(data.n_classes)[label]
 
     one = known(logits, 1, shadow.train_indices[:1])
-    with pytest.raises(UserError, match="classify no members or no other records rightly"):
+    with pytest.raises(UserError, match="classify no members or no non-members correctly"):
         shokri_trees.fit(signals(one, data), SETTINGS, 0)
     assert shokri_trees.fit(signals(one, data), SETTINGS | {"only_correct": False}, 0)
 

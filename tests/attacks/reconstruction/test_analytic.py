@@ -175,5 +175,7 @@ def test_batches_that_do_not_fit_are_refused(models, pictures):
         analytic.score(models("mlp"), pictures, None, SETTINGS | {"batch": 4}, 0)
     with pytest.raises(UserError, match="key 'batch' must be 1 where units are of kind class; got 2"):
         analytic.score(models("mlp", Mechanism(unit="class")), pictures, None, SETTINGS | {"batch": 2}, 0)
-    with pytest.raises(UserError, match="key 'candidates' must be at most 3, since 4 of 6 members are rebuilt; got 9"):
+    with pytest.raises(
+        UserError, match="key 'candidates' must be at most 3, since 4 of 6 members are reconstructed; got 9"
+    ):
         analytic.score(models("mlp"), pictures, None, SETTINGS | {"images": 4, "candidates": 9}, 0)

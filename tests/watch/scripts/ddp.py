@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 from opacus import PrivacyEngine
 from opacus.distributed import DifferentiallyPrivateDistributedDataParallel as DPDDP
+from opacus.utils.fsdp_utils import FSDP2Wrapper
 from sklearn.datasets import load_digits
 from torch import nn, optim
 from torch.utils.data import DataLoader, TensorDataset
@@ -24,7 +25,8 @@ def main():
     x, y = load_digits(return_X_y=True)
     train_set = TensorDataset(torch.tensor(x[:1437] / 16, dtype=torch.float32), torch.tensor(y[:1437]))
     model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
-    model = DPDDP(model)
+    is_sharded = args.mode == "ghost_fsdp"
+    model = FSDP2Wrapper(model) if is_sharded else DPDDP(model)
     optimizer = optim.SGD(model.parameters(), lr=0.2)
     criterion = nn.CrossEntropyLoss()
     engine = PrivacyEngine(accountant="rdp")
@@ -32,15 +34,18 @@ def main():
     loader = DataLoader(train_set, batch_size=64)
     made = engine.make_private(module=model, optimizer=optimizer, data_loader=loader, criterion=criterion, **settings)
     model, optimizer, loader = made[0], made[1], made[-1]
-    criterion = made[2] if args.mode == "ghost" else criterion
+    criterion = made[2] if len(made) == 4 else criterion
     for data, target in loader:
         optimizer.zero_grad()
         criterion(model(data), target).backward()
         optimizer.step()
+    state = model.state_dict()
+    if is_sharded:
+        state = {name: part.full_tensor() for name, part in state.items()}
     if rank == 0:
         print(f"ε = {engine.get_epsilon(1e-5):.2f}")
         if args.save:
-            torch.save(model.state_dict(), args.save)
+            torch.save(state, args.save)
     dist.destroy_process_group()
 
 

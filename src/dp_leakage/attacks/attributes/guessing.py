@@ -80,7 +80,7 @@ class Asked:
     learner: str
 
     def code(self, rows: np.ndarray) -> np.ndarray:
-        """The true candidate of records, int64."""
+        """Return the true candidate of records, int64."""
         return self.question.code(self.data.x[rows].reshape(len(rows), -1)[:, self.feature])
 
     def answers(self, rows: np.ndarray) -> np.ndarray:
@@ -119,7 +119,7 @@ def probabilities(models: Models, x: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def fitted(learner: str, x: np.ndarray, code: np.ndarray, size: int) -> Callable[[np.ndarray], np.ndarray]:
-    """A function from features (n, f) to probabilities (n, size), learned from features (m, f) and codes (m,).
+    """Return a function from features (n, f) to probabilities (n, size), learned from features (m, f) and codes (m,).
 
     ``learner``: ``linear`` is scikit-learn's logistic regression (C = 1) of standardized features; ``trees`` its
     gradient boosting of histograms (100 rounds). Candidates that are not among the codes have probability 0.
@@ -204,7 +204,7 @@ def _lead(likely: np.ndarray) -> np.ndarray:
 
 
 def _numbers(asked: Asked, guess: np.ndarray, imputed: np.ndarray) -> dict[str, np.ndarray]:
-    """The true and the guessed numbers of a feature that is guessed by intervals; NaN of one with categories."""
+    """Return the true and the guessed numbers of a feature guessed by intervals; NaN for categories."""
     true = asked.data.x[asked.record].reshape(len(asked.record), -1)[:, asked.feature]
     known = 1.0 if asked.question.intervals else np.nan
     found = {"value": true, "guess_value": asked.tried[guess], "imputed_value": asked.tried[imputed]}

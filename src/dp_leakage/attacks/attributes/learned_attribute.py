@@ -39,7 +39,7 @@ def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, se
 
 
 def _features(asked: Asked, rows: np.ndarray) -> np.ndarray:
-    """(R, rows, features): what is known, and the logarithm of the true class's probability with each candidate."""
+    """Return (R, rows, features): the known values, and the log probability of the true class with each candidate."""
     answers, y = asked.answers(rows), asked.data.y[rows]
     own = np.take_along_axis(answers, np.broadcast_to(y, answers.shape[:3])[..., None], 3)[..., 0]
     said = np.log(np.maximum(own, LEAST)).swapaxes(1, 2)

@@ -78,7 +78,7 @@ def _shown_to(target: Ensemble, classes: np.ndarray, images: np.ndarray) -> Foun
 
 
 def _examples(data: Dataset, rows: np.ndarray, classes: np.ndarray, k_sub: int, seed: int) -> np.ndarray:
-    """(C, SHOWN, EXAMPLES, …): images of the largest subclasses, black where a subclass has fewer."""
+    """Return images of the largest subclasses, (C, SHOWN, EXAMPLES, …), padded with black."""
     shown = np.zeros((len(classes), SHOWN, EXAMPLES, *data.x.shape[1:]), np.float32)
     groups = by_kmeans(data.x[rows], data.y[rows], k_sub, seed)
     sizes = np.bincount(groups, minlength=data.n_classes * k_sub).reshape(-1, k_sub)

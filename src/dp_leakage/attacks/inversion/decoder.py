@@ -133,7 +133,7 @@ def score(
         Pictures: ``original`` and, of the first model, one array per layer: float32 (shown, channels, height, width).
 
     Raises:
-        UserError: the records are no images in [0, 1].
+        UserError: the records are not images in [0, 1].
     """
     known, unknown = (images.to(target.device) for images in _images(data, settings))
     frames, pictures = [], {"original": unknown[: settings["shown"]].cpu().numpy()}
@@ -183,7 +183,7 @@ def cuts(layers: Layers) -> list[Cut]:
 
 
 def decoder(shape: tuple[int, ...], image: tuple[int, int, int], width: int) -> nn.Sequential:
-    """A network from activations of ``shape``, (c, h, w) or (d,), to images (channels, height, width) in [0, 1].
+    """Return a network from activations of ``shape``, (c, h, w) or (d,), to images (channels, height, width) in [0, 1].
 
     The paper draws its decoder and does not describe it. Ours: a vector becomes a quarter-size map; transposed
     convolutions double a map until it is as large as the image; SiLU between, a convolution and a sigmoid at the end.
@@ -222,7 +222,7 @@ def _images(data: Dataset, settings: dict) -> tuple[Tensor, Tensor]:
     auxiliary, others = data.roles["shadow_pool"], data.roles["target_nonmembers"]
     rows = auxiliary[: settings["train_records"]], others[: settings["test_records"]]
     if data.x.ndim != 4 or not all(len(r) and data.x[r].min() >= 0 and data.x[r].max() <= 1 for r in rows):
-        raise UserError("attack decoder: the records are no images with values in [0, 1]; leave them unprojected")
+        raise UserError("attack decoder: the records are not images with values in [0, 1]; leave them unprojected")
     known, unknown = (torch.from_numpy(np.ascontiguousarray(data.x[r])) for r in rows)
     return known, unknown
 

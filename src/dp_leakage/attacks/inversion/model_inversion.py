@@ -184,10 +184,10 @@ def score(
         The frame and the images as `scores.judged` gives them.
 
     Raises:
-        UserError: the records are no images.
+        UserError: the records are not images.
     """
     if data.x.ndim != 4:
-        raise UserError("model inversion: the records are no images; valid is a data set without projection")
+        raise UserError("model inversion: the records are not images; valid is a data set without projection")
     classes = classes_of(target, data)
     found = [
         invert(target, classes, data.x.shape[1:], _Search.of(settings, penalty), seed)
@@ -227,7 +227,7 @@ class _Search:
 
 
 def invert(models: Ensemble, classes: np.ndarray, shape: tuple[int, ...], search: _Search, seed: int) -> Found:
-    """The best of all restarts, for each model and class.
+    """Return the best of all restarts, for each model and class.
 
     Args:
         models: K models.
@@ -315,7 +315,7 @@ def _mean_look(values: Tensor, looks: int) -> Tensor:
 
 
 def pixels(w: Tensor, box: str) -> Tensor:
-    """The image of w."""
+    """Return the image of w."""
     return (torch.tanh(w) + 1) / 2 if box == "tanh" else w.clone()
 
 

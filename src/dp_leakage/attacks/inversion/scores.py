@@ -39,7 +39,7 @@ def classes_of(target: Models, data: Dataset) -> np.ndarray:
 def judged(
     data: Dataset, train_indices: np.ndarray, classes: np.ndarray, candidates: Sequence[Found]
 ) -> list[tuple[pd.DataFrame, Pictures]]:
-    """The MIA distance of zhang2020 (section III): from the nearest of the class's training images.
+    """Return the MIA distance of zhang2020 (section III): from the nearest of the class's training images.
 
     Args:
         data: the records.

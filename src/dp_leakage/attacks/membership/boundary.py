@@ -148,7 +148,7 @@ def _nearest_of_another_class(x: np.ndarray, y: np.ndarray, others: np.ndarray, 
 
 
 def _to_boundary(flips: Flips, own: np.ndarray, other: np.ndarray, halvings: int) -> np.ndarray:
-    """The nearest known point of another class on the line from each record to a point of another class."""
+    """Return the nearest known point of another class on the line from each record to a point of another class."""
     near, far = np.zeros(len(own)), np.ones(len(own))
     for _ in range(halvings):
         middle = (near + far) / 2
@@ -188,7 +188,7 @@ def _along(
 
 
 def _predicted(models: Models, model: int, x: np.ndarray, n_classes: int) -> np.ndarray:
-    """The class that one model predicts, int64 (n,)."""
+    """Return the class that one model predicts, int64 (n,)."""
     rows = max(1, LOGITS_AT_ONCE // n_classes)
     parts = [torch.from_numpy(x[start : start + rows]).to(models.device) for start in range(0, len(x), rows)]
     found = [models.logits(part, [model])[0].argmax(1).cpu().numpy() for part in parts]

@@ -91,8 +91,8 @@ def _of_few(target: Signals, reference: Signals, settings: dict) -> Scores:
     new = others.records(np.flatnonzero(~others.trained_on.any(axis=0)))
     if reference.size < LEAST or not len(new.record):
         raise UserError(
-            f"attack combined: each reference model is compared with others; got {reference.size}, and "
-            f"{len(new.record)} records that none of them trained on; valid are 4 models or more, or 2 and such records"
+            "attack combined needs 4 reference models, or 2 and records that none of them trained on; "
+            f"got {reference.size} models and {len(new.record)} such records"
         )
     known, unseen, coins = statistics(asked), statistics(new), asked.trained_on
     nowhere = np.zeros(new.trained_on.shape, bool)
@@ -134,7 +134,7 @@ def _share(known: np.ndarray, coins: np.ndarray) -> float:
 def _learned_odds(
     examples: list[np.ndarray], member: list[np.ndarray], asked: np.ndarray, settings: dict
 ) -> np.ndarray:
-    """Log odds (R, n) of features (R, n, F), by trees fitted on examples (1, m, F) and who of them is a member (m,)."""
+    """Return log odds (R, n) of features (R, n, F), by trees fitted on examples (1, m, F) with membership (m,)."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     trees = HistGradientBoostingClassifier(
@@ -193,6 +193,6 @@ def features(own: np.ndarray, others: np.ndarray, inside: np.ndarray, online: bo
 
 
 def _mean(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Means (4, n) of values (4, K, n) over the chosen ones of K models; NaN where none is."""
+    """Return means (4, n) of values (4, K, n) over the chosen ones of K models; NaN where none is chosen."""
     counts = chosen.sum(axis=0)
     return np.where(counts > 0, np.where(chosen, values, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)

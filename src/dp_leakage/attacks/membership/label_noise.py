@@ -117,7 +117,7 @@ def _correct(models: Models, x: np.ndarray, y: np.ndarray, n_classes: int) -> np
 
 
 def columns_of(record: np.ndarray, inside: np.ndarray, score: np.ndarray, flagged: np.ndarray) -> dict[str, np.ndarray]:
-    """The columns of the score file."""
+    """Return the columns of the score file."""
     repeats, n = score.shape
     return {
         "repeat": np.repeat(np.arange(repeats), n),

@@ -112,7 +112,7 @@ def _tail(distance: np.ndarray, freedom: np.ndarray | None) -> np.ndarray:
 
 
 def _normal_distance(distance: np.ndarray, freedom: np.ndarray) -> np.ndarray:
-    """The distance at which a normal distribution has the same tail as Student's t."""
+    """Return the distance at which a normal distribution has the same tail as Student's t."""
     nu = np.where(np.isinf(freedom), 1.0, freedom)
     alike = np.sign(distance) * -ndtri(np.maximum(stdtr(nu, -np.abs(distance)), np.finfo(float).tiny))
     return np.where(np.isinf(freedom), distance, alike)
@@ -143,7 +143,8 @@ def margins(margin: np.ndarray, chosen: np.ndarray, variance: str, left_out: boo
 
 
 def _shrunk(squares: np.ndarray, freedom: np.ndarray, pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Variances drawn to a common one, (…, n), and the prior's degrees of freedom, (…, 1) (BaVarIA-t, Brännvall 2026).
+    """Shrink variances toward a common one, (…, n), and return the prior's degrees of freedom, (…, 1) (BaVarIA-t,
+    Brännvall 2026).
 
     The prior of a record's variance is an inverse χ² with d₀ degrees of freedom around s₀². Both come from the
     references, by the mean and the variance of ln s² over the records (Smyth 2004, "Linear models and empirical Bayes
@@ -161,7 +162,9 @@ def _shrunk(squares: np.ndarray, freedom: np.ndarray, pooled: np.ndarray) -> tup
 
 
 def _prior(squares: np.ndarray, freedom: np.ndarray, pooled: float) -> tuple[float, float]:
-    """d₀ and s₀² of (n,) sums of squares. Infinite, and the pooled variance, where chance alone explains the spread."""
+    """Return d₀ and s₀² of (n,) sums of squares; infinite, and the pooled variance, if chance alone explains the
+    spread.
+    """
     told = (freedom > 0) & (squares > 0)
     if told.sum() < 2:
         return np.inf, pooled
@@ -177,7 +180,9 @@ def _prior(squares: np.ndarray, freedom: np.ndarray, pooled: float) -> tuple[flo
 
 
 def _trigamma_inverse(value: float) -> float:
-    """The x > 0 with ψ′(x) = value > 0, by Newton's method from below, which converges (Smyth 2004, appendix)."""
+    """Return the x > 0 with ψ′(x) = value > 0, by Newton's method from below, which converges (Smyth
+    2004, appendix).
+    """
     x = 0.5 + 1 / value
     for _ in range(50):
         found = float(polygamma(1, x))

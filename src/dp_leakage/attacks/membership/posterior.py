@@ -219,7 +219,7 @@ def _around(said: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _firm(matrix: np.ndarray, least: float = NOISE) -> np.ndarray:
-    """The nearest symmetric matrix whose eigenvalues are ``least`` or more."""
+    """Return the nearest symmetric matrix with eigenvalues of at least ``least``."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
 
@@ -239,7 +239,7 @@ def _of_law(found: Law, said: np.ndarray, others: np.ndarray, inside: np.ndarray
 
 
 def predicted(found: Law, counts: np.ndarray, seen: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Return mean (m, d) and covariance (d, d) of a further output on m records: without them in training, and with
+    """Return the mean (m, d) and covariance (d, d) of a further output on m records: without them in training, and with
     them.
 
     Args:

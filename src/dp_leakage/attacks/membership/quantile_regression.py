@@ -46,7 +46,7 @@ def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores
 
 
 def _features(signals: Signals) -> np.ndarray:
-    """Float32 (n, d + 1): the flattened record and its class."""
+    """Return float32 (n, d + 1): the flattened record and its class."""
     assert signals.x is not None  # the attack declares that it reads features
     return np.column_stack([signals.x.reshape(len(signals.y), -1), signals.y.astype(np.float32)])
 

@@ -79,7 +79,7 @@ def moments(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -> M
 
 
 def _merged(a: Moments, b: Moments) -> Moments:
-    """Moments of the values of both; equal values have squares of exactly 0."""
+    """Merge two sets of moments; equal values have squares of exactly 0."""
     count, step = a.number + b.number, b.mean - a.mean
     share = b.number / np.maximum(count, 1)
     return Moments(count, a.mean + step * share, a.squares + b.squares + step**2 * a.number * share)
@@ -92,7 +92,8 @@ def mean_of_all(found: Moments) -> np.ndarray:
 
 
 def mean_where(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -> np.ndarray:
-    """Mean of values (K, n) over the chosen ones of K models, for every record; if none is chosen, over all records.
+    """Return the mean of values (K, n) over the chosen ones of K models, for every record; if none is chosen, over
+    all records.
 
     Returns (n,); with ``left_out`` (K, n), where row k is the mean over all models except k, as in `moments`.
     """

@@ -112,13 +112,13 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
 
 
 def level(of_z: np.ndarray, alpha: float) -> np.ndarray:
-    """The least value that a share 1 − alpha of the logarithms (R, Z) does not exceed: (R, 1)."""
+    """Return the least value that a share 1 − alpha of the logarithms (R, Z) does not exceed: (R, 1)."""
     place = max(int(np.ceil((1 - alpha) * of_z.shape[1] - 1e-9)), 1) - 1
     return np.partition(of_z, place, axis=1)[:, place, None]
 
 
 def expected(margin: np.ndarray, inside: np.ndarray, reach: Reach) -> np.ndarray:
-    """The expected probabilities of the true class before seeing the target, Pr(x) > 0, float64 (n,).
+    """Return the expected probabilities of the true class before seeing the target, Pr(x) > 0, float64 (n,).
 
     Pr = (P_in + P_out)/2, means over the reference models trained with and without a record.
 

@@ -146,7 +146,7 @@ def score(target: Signals, fitted: dict[str, np.ndarray], settings: dict, seed: 
 
 
 def _rows_of_networks(label: np.ndarray, per_class: bool) -> list[tuple[int, np.ndarray]]:
-    """The records that each network judges."""
+    """Return the records that each network judges."""
     if not per_class:
         return [(0, np.arange(len(label)))]
     return [(int(c), np.flatnonzero(label == c)) for c in np.unique(label)]

@@ -52,7 +52,7 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
         right = probabilities.argmax(axis=1) == label
         probabilities, inside, label = probabilities[right], inside[right], label[right]
     if len(np.unique(inside)) < 2:
-        raise UserError("attack shokri_trees: the shadow models classify no members or no other records rightly")
+        raise UserError("attack shokri_trees: the shadow models classify no members or no non-members correctly")
     groups = {POOLED: np.arange(len(label)), **{str(c): np.flatnonzero(label == c) for c in range(n_classes)}}
     return {
         name: _grown(probabilities[rows], inside[rows], settings, seed)

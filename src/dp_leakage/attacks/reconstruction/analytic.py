@@ -92,7 +92,9 @@ def _records(gradient: Tensor, batch: int, generator: Generator) -> Tensor:
 
 
 def _directions(left: Tensor, generator: Generator) -> Tensor:
-    """The columns q, (batch, batch), for which ``left`` (outputs, batch) times q has the most zeros; independent."""
+    """Return the columns q, (batch, batch), for which ``left`` (outputs, batch) times q has the most
+    zeros; independent.
+    """
     batch = left.shape[1]
     if batch == 1:
         return left.new_ones(1, 1)
@@ -110,7 +112,7 @@ def _directions(left: Tensor, generator: Generator) -> Tensor:
 
 
 def _first_layer(layers: Layers) -> int:
-    """The index of the first layer that changes records. Raises UserError if it is not fully connected."""
+    """Return the index of the first layer that changes records. Raises UserError if it is not fully connected."""
     index, first = next((i, layer) for i, layer in enumerate(layers) if not isinstance(layer, Flatten | Dropout))
     if not isinstance(first, Linear):
         raise UserError(

@@ -65,7 +65,7 @@ def score(
 
 
 def leak(seen: Released, shape: tuple[int, ...], n_classes: int, settings: dict) -> tuple[Tensor, Tensor]:
-    """The images float32 ``shape`` (n, …) and labels (n, C), all at once.
+    """Return the images float32 ``shape`` (n, …) and labels (n, C), all at once.
 
     Computed in float64, since ‖g‖² − 2⟨g, G⟩ + ‖G‖² of nearly equal gradients would lose all digits in float32.
     """

@@ -92,7 +92,7 @@ def invert(
     device: torch.device,
     box: tuple[float | Tensor, float | Tensor] = (0.0, 1.0),
 ) -> Tensor:
-    """The images float32 (n, …), all at once.
+    """Return the images float32 (n, …), all at once.
 
     Args:
         seen: the gradients.
@@ -136,7 +136,7 @@ def invert(
 
 
 def step_size(step: int, settings: dict) -> float:
-    """The step size of step number ``step``, counted from 1."""
+    """Return the step size of step number ``step``, counted from 1."""
     passed = sum(step > ceil(milestone * settings["steps"]) for milestone in MILESTONES)
     return settings["step_size"] / 10**passed
 

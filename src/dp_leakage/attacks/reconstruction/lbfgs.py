@@ -57,7 +57,7 @@ def _evaluated(objective: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor
 
 
 def _direction(gradient: Tensor, past: "deque[tuple[Tensor, Tensor, Tensor]]") -> Tensor:
-    """The two-loop recursion; without memory, the gradient cut to an ℓ1 norm of 1."""
+    """Return the two-loop recursion; without memory, the gradient cut to an ℓ1 norm of 1."""
     q = -gradient
     shares = []
     for s, y, weight in reversed(past):

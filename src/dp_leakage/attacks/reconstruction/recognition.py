@@ -32,7 +32,7 @@ def others_among(data: Dataset, victims: int, candidates: int) -> np.ndarray:
     if victims + candidates - 1 > len(members):
         raise UserError(
             f"key 'candidates' must be at most {len(members) - victims + 1}, since {victims} of {len(members)} members "
-            f"are rebuilt; got {candidates}"
+            f"are reconstructed; got {candidates}"
         )
     return data.x[members[victims : victims + max(OTHERS, candidates - 1)]]
 

@@ -50,14 +50,14 @@ def victims(data: Dataset, count: int, attack: str) -> tuple[Tensor, Tensor]:
     (n,).
 
     Raises:
-        UserError: the records are no images in [0, 1], or there are fewer members.
+        UserError: the records are not images in [0, 1], or there are fewer members.
     """
     members = data.roles["target_members"]
     if not 1 <= count <= len(members):
         raise UserError(f"attack {attack}: key 'images' is {count}; valid is 1 to the {len(members)} members")
     x = data.x[members[:count]]
     if x.ndim != 4 or x.min() < 0 or x.max() > 1:
-        raise UserError(f"attack {attack} rebuilds images; valid are records of pixels in [0, 1], without projection")
+        raise UserError(f"attack {attack} reconstructs images; it needs pixels in [0, 1], without projection")
     return torch.from_numpy(x), torch.from_numpy(data.y[members[:count]])
 
 

@@ -85,7 +85,7 @@ def count(spec: dict) -> int:
 
 
 def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) -> dict[str, np.ndarray]:
-    """The arrays of an ``.npz`` that ``wanted`` chooses by name, in that order.
+    """Return the arrays of an ``.npz`` that ``wanted`` chooses by name, in that order.
 
     Raises:
         UserError: the file is missing, damaged, no archive of arrays, too large, or holds Python objects.
@@ -117,7 +117,7 @@ def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) ->
 
 
 def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
-    """The named arrays in the order x, y or x_train, y_train, x_test, y_test."""
+    """Return the named arrays in the order x, y or x_train, y_train, x_test, y_test."""
     arrays = read_archive(path, lambda names: _wanted(names, path, spec))
     wanted = list(arrays)
     for x_name, y_name in zip(wanted[::2], wanted[1::2], strict=True):
@@ -140,7 +140,7 @@ def _check_size(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> None:
     if dtype.hasobject:
         return  # np.load refuses it
     if told != there:
-        raise UserError(f"{path}: {name} has {there:,} bytes, but says that it has {told:,}; save it anew")
+        raise UserError(f"{path}: {name} has {there:,} bytes, but says that it has {told:,}; save it again")
     if told > MAX_BYTES:
         raise UserError(f"{path}: {name} has {told:,} bytes; valid are up to {MAX_BYTES:,}")
 
@@ -188,9 +188,7 @@ def _features(x: np.ndarray, layout: str | None, where: str) -> np.ndarray:
     elif x.ndim == 4:
         layouts = [name for name, axis in (("nchw", 1), ("nhwc", 3)) if x.shape[axis] in (1, 3)]
         if layout is None and len(layouts) != 1:
-            raise UserError(
-                f"{where} has shape {x.shape}, whose channels (1 or 3) are not plain to see; set layout: nchw or nhwc"
-            )
+            raise UserError(f"{where} has shape {x.shape}, whose channel axis is ambiguous; set layout: nchw or nhwc")
         if (layout or layouts[0]) == "nhwc":
             x = x.transpose(0, 3, 1, 2)
     else:

@@ -109,7 +109,9 @@ def _fill(x: np.ndarray, content: bytes, count: int, layout: Layout, where: str)
     """Fill ``x`` (count, 3, 32, 32) from one file's bytes; returns its labels."""
     width = layout.label_bytes + PIXELS
     if len(content) != count * width:
-        raise UserError(f"{where}: {len(content):,} bytes; {count:,} records of {width:,} bytes are {count * width:,}")
+        raise UserError(
+            f"{where} must have {count * width:,} bytes, {count:,} records of {width:,}; got {len(content):,}"
+        )
     records = np.frombuffer(content, np.uint8).reshape(count, width)
     labels = records[:, layout.label_bytes - 1]
     check_range(labels, layout.classes, where)

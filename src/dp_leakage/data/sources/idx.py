@@ -65,7 +65,7 @@ LAYOUTS = {
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
-    """The set from its four files in ``data_dir``, each downloaded where it is missing; training records
+    """Return the set from its four files in ``data_dir``, each downloaded where it is missing; training records
     first.
     """
     source = spec["source"]
@@ -110,7 +110,7 @@ def read(paths: list[Path], layout: Layout) -> Raw:
 
 
 def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """The uint8 array of an IDX file (magic number, big-endian sizes, bytes), which must have ``shape``.
+    """Return the uint8 array of an IDX file (magic number, big-endian sizes, bytes), which must have ``shape``.
 
     Raises:
         UserError: the file is truncated, no IDX file of unsigned bytes, or has another shape.
@@ -118,7 +118,7 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{path}: cannot be read ({error}); it must be a whole gzip file") from error
+        raise UserError(f"{path}: cannot be read ({error}); it must be a complete gzip file") from error
     header = 4 + 4 * len(shape)
     magic = bytes([0, 0, UNSIGNED_BYTE, len(shape)])
     if content[:4] != magic:
@@ -131,7 +131,7 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
         raise UserError(f"{path}: holds an array of {_by(sizes)}; the official file has {_by(shape)}")
     if len(content) != header + prod(shape):
         raise UserError(
-            f"{path}: {len(content):,} bytes; {_by(shape)} values and the header are {header + prod(shape):,}"
+            f"{path} must have {header + prod(shape):,} bytes, a header and {_by(shape)} values; got {len(content):,}"
         )
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 

@@ -192,7 +192,7 @@ def _owners(names: Sequence[str], pattern: str, path: Path) -> dict[str, Any]:
     try:
         wanted = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UserError(f"person: {brief(pattern)!r} is no regular expression ({error}); {words}") from None
+        raise UserError(f"person: {brief(pattern)!r} is not a regular expression ({error}); {words}") from None
     if wanted.groups != 1:
         raise UserError(f"person: {pattern!r} has {wanted.groups} groups; {words}")
 
@@ -280,7 +280,7 @@ def _decode(content: bytes, where: str, spec: dict) -> np.ndarray:
 
 
 def _stack(images: Iterator[tuple[str, np.ndarray]], at_most: int, path: Path) -> tuple[list[str], np.ndarray, int]:
-    """The images' names, their pixels as float32 (n, channels, height, width), and how many are gray."""
+    """Return the images' names, their pixels as float32 (n, channels, height, width), and how many are gray."""
     names: list[str] = []
     decoded: list[np.ndarray] = []
     for name, image in images:

@@ -41,7 +41,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def members_of(member: np.ndarray, record: np.ndarray, path: Path) -> dict[str, np.ndarray]:
-    """Rows ``train`` and ``test`` from which model was trained on which record, bool (R, n). Raises UserError as
+    """Return rows ``train`` and ``test`` from which model was trained on which record, bool (R, n). Raises UserError as
     `load`.
     """
     differ = (member != member[:1]).any(axis=0)

@@ -56,7 +56,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def read_release(path: Path, records: int) -> Raw:
-    """The released file: per line a class 1 … 100 and 600 values 0 or 1, comma-separated, without a header.
+    """Return the released file: per line a class 1 … 100 and 600 values 0 or 1, comma-separated, without a header.
 
     Returns:
         x (records, 600) of zeros and ones, y from 0.
@@ -156,7 +156,7 @@ def _baskets(path: Path, items: int, customers: int) -> tuple[np.ndarray, list[i
     except (ValueError, OSError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         reason = str(error).splitlines()[0]
         raise UserError(
-            f"{path}: not a whole table with whole numbers in the columns {' and '.join(columns)} ({reason})"
+            f"{path}: not a complete table of whole numbers in the columns {' and '.join(columns)} ({reason})"
         ) from error
     return bought[: len(customer_of)], list(item_of)
 

@@ -86,7 +86,9 @@ def popularity(items: int) -> np.ndarray:
 
 
 def clusters(x: np.ndarray, classes: int) -> np.ndarray:
-    """The k-means cluster of each basket, int64 (n,), of baskets (n, items) that are divided by their lengths."""
+    """Return the k-means cluster of each basket, int64 (n,), of baskets (n, items) that are divided by
+    their lengths.
+    """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 

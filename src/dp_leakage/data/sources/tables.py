@@ -216,7 +216,7 @@ def read_frame(
 
 
 def _read_text(path: Path, names: Iterable[str], only: tuple[str, str] | None) -> "pd.DataFrame":
-    """A table of lines of text; ``names`` and ``only`` as for `read_frame`."""
+    """Return a table of lines of text; ``names`` and ``only`` as for `read_frame`."""
     import pandas as pd
 
     separator = "\t" if ".tsv" in path.suffixes else ","
@@ -242,7 +242,7 @@ def _read_text(path: Path, names: Iterable[str], only: tuple[str, str] | None) -
 
 
 def _first_byte_that_is_no_text(path: Path, otherwise: int) -> tuple[int, int]:
-    """The line, from 1, and the value of the first byte that is not UTF-8; the last line and ``otherwise`` if a
+    """Return the line, from 1, and the value of the first byte that is not UTF-8; the last line and ``otherwise`` if a
     character is cut off by the end.
     """
     decoder, line = getincrementaldecoder("utf-8")(), 1
@@ -311,7 +311,7 @@ def _check_bytes(size: int, path: Path) -> None:
 
 
 def _check_header(path: Path, separator: str) -> list[str]:
-    """The names of the columns. UserError if the first line holds none, or not one for each."""
+    """Return the names of the columns. UserError if the first line holds none, or not one for each."""
     with _opener(path)(path, "rt", newline="", encoding="utf-8-sig") as file:
         header = next(csv.reader(_lines(file, path), delimiter=separator), [])
     if not header:
@@ -325,7 +325,7 @@ def _check_header(path: Path, separator: str) -> list[str]:
             f"{path}: one single column {header[0]!r}; columns must be separated by commas (or tabs, in a .tsv)"
         )
     if header[0].startswith("#"):
-        raise UserError(f"{path}: the first line begins with #; remove lines of comment, so that it names the columns")
+        raise UserError(f"{path}: the first line begins with #; remove comment lines, so that it names the columns")
     if all(map(_is_number, header)):
         raise UserError(f"{path}: the first line holds numbers ({header[0]}, …); it must hold the names of the columns")
     if not all(name.strip() for name in header):
@@ -336,7 +336,7 @@ def _check_header(path: Path, separator: str) -> list[str]:
 
 
 def _lines(file: TextIO, path: Path) -> Iterator[str]:
-    """The lines of a file, of bounded length."""
+    """Yield the lines of a file, of bounded length."""
     while line := file.readline(MAX_LINE + 1):
         if len(line) > MAX_LINE:
             raise UserError(f"{path}: a line of more than {MAX_LINE:,} characters; a table has a line for each record")

@@ -137,7 +137,7 @@ class Layer:
         return True
 
     def parameter_shapes(self) -> dict[str, Shape]:
-        """The layer's own name → shape of each parameter of one model, in the order of the state of `module`."""
+        """Return the layer's own name → shape of each parameter of one model, in the order of the state of `module`."""
         return {}
 
     def fixed(self) -> Parameters:
@@ -145,7 +145,7 @@ class Layer:
         return {}
 
     def initial(self, generator: Generator, scheme: str) -> Parameters:
-        """Initial parameters of one model, own name → float32, and what is `fixed`; see
+        """Return initial parameters of one model, own name → float32, and what is `fixed`; see
         `sequence.initial_parameters`.
         """
         return {}
@@ -176,7 +176,7 @@ class Layer:
         raise NotImplementedError
 
     def gradients(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> Sequence[PerExample]:
-        """The per-example gradients of its parameters, in the order of ``parameter_shapes``."""
+        """Return the per-example gradients of its parameters, in the order of ``parameter_shapes``."""
         return []
 
     def backward(
@@ -186,12 +186,12 @@ class Layer:
         return self.pull_back(name, parameters, kept, delta), self.gradients(name, parameters, kept, delta)
 
     def module(self) -> nn.Module:
-        """The equivalent `torch.nn` module, with parameters not yet set."""
+        """Return the equivalent `torch.nn` module, with parameters not yet set."""
         raise NotImplementedError
 
 
 def start_of(shapes: dict[str, Shape], generator: Generator, scheme: str) -> Parameters:
-    """Initial parameters of a layer with ``weight`` (o, i, …) and ``bias`` (o,), float32.
+    """Return initial parameters of a layer with ``weight`` (o, i, …) and ``bias`` (o,), float32.
 
     Args:
         shapes: of the two.
@@ -218,5 +218,5 @@ def taken(values: Tensor, places: Tensor, first: int = 0) -> Tensor:
 
 
 def pooled_shape(shape: Shape, size: int, stride: int, padding: int) -> Shape:
-    """Shape of a record (channels, height, width) after pooling."""
+    """Return shape of a record (channels, height, width) after pooling."""
     return (shape[0], *((side + 2 * padding - size) // stride + 1 for side in shape[1:]))

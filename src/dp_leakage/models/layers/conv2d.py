@@ -70,7 +70,7 @@ class Conv2d(Layer):
 
 
 def convolve(layer: Conv2d, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    """The convolution of K models as one, with a group of channels per model."""
+    """Return the convolution of K models as one, with a group of channels per model."""
     import torch
     from torch.nn.functional import conv2d, pad
 

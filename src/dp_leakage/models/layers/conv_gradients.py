@@ -256,7 +256,7 @@ def _fill_kernels(layer: Conv2d, x: Tensor, delta: Tensor, sides: Size, kernels:
 
 
 def kernel_gradients(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
-    """The sum of all examples' gradients, (K, o, c, k, k), from input x (K, B, …) and output gradient delta."""
+    """Return the sum of all examples' gradients, (K, o, c, k, k), from input x (K, B, …) and output gradient delta."""
     models = len(x)
     joined, gradient = (tensor.transpose(0, 1).flatten(1, 2) for tensor in (x, delta))
     shape = (models * layer.outputs, layer.inputs, layer.kernel, layer.kernel)

@@ -152,7 +152,7 @@ class EmbeddingGradients:
 
 
 def places_of(x: Tensor, levels: tuple[int, ...]) -> Tensor:
-    """The rows (…, columns) that records x (…, features) choose."""
+    """Return the rows (…, columns) that records x (…, features) choose."""
     import torch
 
     before = accumulate(levels, initial=0)

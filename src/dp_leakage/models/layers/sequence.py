@@ -36,7 +36,7 @@ def fixed(layers: Layers) -> Parameters:
 
 
 def initial_parameters(layers: Layers, generator: Generator, scheme: str = "torch", prefix: str = "") -> Parameters:
-    """Initial parameters of one model, name → float32.
+    """Return initial parameters of one model, name → float32.
 
     Args:
         layers: the architecture.
@@ -118,7 +118,7 @@ def gradients(layers: Layers, parameters: Parameters, kept: list[Kept], delta: T
 
 
 def module(layers: Layers) -> nn.Sequential:
-    """The layers as a PyTorch module, with parameters not yet set."""
+    """Return the layers as a PyTorch module, with parameters not yet set."""
     from torch import nn
 
     return nn.Sequential(*(layer.module() for layer in layers))

@@ -203,8 +203,8 @@ class TorchModule(Layer):
             return module(x.clone())
 
     def _without_dropout(self) -> nn.Module:
-        """The workplace in evaluation mode, but for the modules that hold parameters: Opacus' hooks act on no others
-        in that mode.
+        """Return the workplace in evaluation mode, but for the modules that hold parameters: Opacus' hooks act on
+        no others in that mode.
         """
         self.workplace.eval()
         for part in self.workplace.modules():

@@ -57,7 +57,7 @@ class WeightStandardizedConv2d(Conv2d):
 
 
 def standardized(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """The kernels ŵ (K, o, i, k, k) of ``weight``, and √(‖v‖² + 1e-4) of each output channel, (K, o)."""
+    """Return the kernels ŵ (K, o, i, k, k) of ``weight``, and √(‖v‖² + 1e-4) of each output channel, (K, o)."""
     centered = weight - weight.mean((2, 3, 4), keepdim=True)
     lengths = centered.square().sum((2, 3, 4)).add(LEAST).sqrt()
     return centered / lengths[..., None, None, None], lengths

@@ -178,7 +178,7 @@ def one_epoch(apart: float, steps: int, points: int) -> Ratio | None:
 
 
 def of_presence(epoch: Ratio) -> list[Losses]:
-    """The losses of an epoch if the unit is removed, and if it is added."""
+    """Return the losses of an epoch if the unit is removed, and if it is added."""
     of_p = epoch.masses * np.exp(epoch.places * epoch.spacing)
     removed = Losses(epoch.spacing, epoch.lowest, of_p, epoch.infinite)
     added = Losses(epoch.spacing, -int(epoch.places[-1]), epoch.masses[::-1], epoch.zero)
@@ -186,7 +186,7 @@ def of_presence(epoch: Ratio) -> list[Losses]:
 
 
 def of_replacement(epoch: Ratio) -> list[Losses]:
-    """The loss of an epoch if the unit is replaced, which is the same in both directions: see *Neighbors*.
+    """Return the loss of an epoch if the unit is replaced, which is the same in both directions: see *Neighbors*.
 
     The s-th largest ratio meets the s-th smallest. Both are counted from their own end, where masses are small.
     """

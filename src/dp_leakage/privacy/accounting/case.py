@@ -119,7 +119,7 @@ class Case:
             object.__setattr__(self, "neighbors", claimed)
         if self.neighbors not in known:
             raise UserError(
-                f"neighbors: the accountant {self.accountant!r} says nothing about {self.neighbors!r} "
+                f"neighbors: the accountant {self.accountant!r} does not cover {self.neighbors!r} "
                 f"under the sampler {self.sampler!r}; {nearest(str(self.neighbors), known)}."
             )
 
@@ -137,7 +137,7 @@ class Case:
 
 
 def projection_cost(training: Training, neighbors: str) -> float:
-    """ρ = Δ²/2σ² of the private PCA, 0 without one; Δ² is 1, and 2 for replace_one (``data.projection``)."""
+    """Return ρ = Δ²/2σ² of the private PCA, 0 without one; Δ² is 1, and 2 for replace_one (``data.projection``)."""
     if training.projection_noise is None:
         return 0.0
     return (2.0 if neighbors == "replace_one" else 1.0) / (2 * training.projection_noise**2)
@@ -155,7 +155,7 @@ def check_projection(accountant: str, noise: float) -> None:
             f"valid: {' or '.join(COMPOSING)}."
         )
     if not noise > 0:
-        raise UserError(f"projection_noise: {noise:g} is no amount of noise; valid: above 0.")
+        raise UserError(f"projection_noise: {noise:g} is out of range; valid: above 0.")
 
 
 def check_share(noise: float, epsilon: float, delta: float) -> None:

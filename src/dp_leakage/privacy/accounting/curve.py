@@ -164,7 +164,7 @@ def _rates_by_renyi(kappa: float, case: Case, beside: float) -> list[TradeOff]:
 
 
 def _own(training: Training, neighbors: Neighbors, delta: float | None) -> TradeOff | None:
-    """A plugin's noise or sampler: its accountant knows an ε at the training's δ, for units.
+    """Return the curve of a plugin's noise or sampler, from its accountant's ε at the training's δ, for units.
 
     If these are groups, one of them changes with a record, as in `_group`. A whole batch moves twice as far.
     """
@@ -201,7 +201,8 @@ def proves(mechanism: Mechanism, neighbors: Neighbors) -> bool:
 
 
 def noise_for(target: Target, training: Training, neighbors: Neighbors, delta: float | None = None) -> float:
-    """The least noise with which no attack can reach more than the target: σ, or for directional noise the largest κ.
+    """Return the least noise with which no attack can reach more than the target: σ, or for directional noise the
+    largest κ.
 
     Args:
         target: see ``Target``.

@@ -36,7 +36,7 @@ def gaussian_epsilon(sigma: float, delta: float, uses: int) -> float:
 
 
 def gaussian_sigma(epsilon: float, delta: float, uses: int) -> float:
-    """The inverse of ``gaussian_epsilon``.
+    """Return the inverse of ``gaussian_epsilon``.
 
     For a vast ε the library's search returns NaN, so a safe asymptote is used: with μ = 1/σ, δ(ε) is at most Φ(μ/2 −
     ε/μ), so ε = μ²/2 + μ Φ⁻¹(1 − δ) suffices. From ``VAST`` on it is within 1e-6 of the exact value.
@@ -181,7 +181,7 @@ def _lost(total: Any, steps: int) -> float:
 
 
 def _largest_loss(rate: float, sigma: float) -> float:
-    """The largest loss of one step that the library resolves: ten standard deviations out, where 1e-22 of the mass is
-    left.
+    """Return the largest loss of one step that the library resolves: ten standard deviations out, where 1e-22 of
+    the mass is left.
     """
     return float(np.logaddexp(0.0, np.log(rate) + (10 + 0.5 / sigma) / sigma))

@@ -35,7 +35,9 @@ def gaussian_step(sigma: float, spacing: float, rate: float = 1.0, *, replaced: 
 
 
 def masses(total: Any) -> list[np.ndarray]:
-    """A `dp_accounting` ``PrivacyLossDistribution``'s masses at finite losses, of each direction, float64 (n,)."""
+    """Return a `dp_accounting` ``PrivacyLossDistribution``'s masses at finite losses, of each direction,
+    float64 (n,).
+    """
     found = [getattr(total, name).to_dense_pmf()._probs for name in ("_pmf_remove", "_pmf_add")]
     return [np.asarray(p) for p in found]
 

@@ -89,7 +89,7 @@ class Losses:
         return Losses(self.spacing, times * self.lowest + low, kept, min(float(infinite) + lost, 1.0))
 
     def plus(self, other: "Losses") -> "Losses":
-        """The sum with an independent loss on a grid of the same spacing."""
+        """Return the sum with an independent loss on a grid of the same spacing."""
         from scipy.signal import fftconvolve
 
         masses = fftconvolve(self.masses, other.masses)
@@ -164,7 +164,9 @@ def gaussian(apart: float) -> Pair:
 
 
 def on_grid(total: Losses) -> Pair:
-    """The pair of a composition of symmetric pairs, read off its losses above 0: P's mass at −l is Q's mass at l."""
+    """Return the pair of a composition of symmetric pairs, read off its losses above 0: P's mass at −l is
+    Q's mass at l.
+    """
     above = total.values > 0
     values, p = total.values[above], np.maximum(total.masses[above], 0.0)
     q = p * np.exp(-values)
@@ -183,7 +185,7 @@ def on_grid(total: Losses) -> Pair:
 
 
 def variance(pair: Pair) -> float:
-    """Mean square of the pair's loss under P, up to ``LARGEST``; a bit too large."""
+    """Return the mean square of the pair's loss under P, up to ``LARGEST``; a bit too large."""
     (one,) = one_step(pair, 1.0, "shown", min(pair.reach, LARGEST) / FIRST / FINER**2)
     return one.variance
 
@@ -263,7 +265,7 @@ def profile(pair: Pair, rate: float, how: How, steps: int, beside: float = 0.0) 
 
 
 def epsilon(pair: Pair, rate: float, how: How, steps: int, delta: float, beside: float = 0.0) -> float:
-    """The least ε with δ(ε) ≤ ``delta`` in both directions, never too small; inf if no grid fits.
+    """Return the least ε with δ(ε) ≤ ``delta`` in both directions, never too small; inf if no grid fits.
 
     Arguments as for ``profile``.
     """
@@ -271,7 +273,9 @@ def epsilon(pair: Pair, rate: float, how: How, steps: int, delta: float, beside:
 
 
 def profile_of(totals: Iterable[list[Losses]], agreement: float = AGREEMENT) -> tuple[np.ndarray, np.ndarray] | None:
-    """The largest δ(ε) ≥ 0 of some losses, on the first of ever finer grids where it settles; result as `profile`'s."""
+    """Return the largest δ(ε) ≥ 0 of some losses, on the first of ever finer grids where it settles;
+    result as `profile`'s.
+    """
     start = np.zeros(1)
     found = settled(totals, lambda total: max(float(one.delta(start)[0]) for one in total), agreement)
     if found is None:
@@ -327,7 +331,7 @@ def settled(
 
 
 def _finer(pair: Pair, rate: float, how: How, steps: int, beside: float) -> Iterator[list[Losses]]:
-    """The loss of all steps on ever finer grids, from where the variance of one step no longer moves."""
+    """Yield the loss of all steps on ever finer grids, from where the variance of one step no longer moves."""
     if steps > MOST_STEPS:
         return
     reach = np.log1p(rate * np.expm1(min(pair.reach, 700.0))) if how != "shown" else pair.reach

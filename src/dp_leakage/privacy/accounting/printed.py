@@ -19,7 +19,7 @@ def naive_sigma(epsilon: float, delta: float, epochs: int) -> float:
 
 
 def naive_epsilon(sigma: float, delta: float, epochs: int) -> float:
-    """The inverse of ``naive_sigma``."""
+    """Return the inverse of ``naive_sigma``."""
     return epochs * _classic_gaussian(delta / epochs) / sigma
 
 
@@ -41,7 +41,7 @@ def advanced_sigma(epsilon: float, delta: float, epochs: int) -> float:
 
 
 def advanced_epsilon(sigma: float, delta: float, epochs: int) -> float:
-    """The inverse of ``advanced_sigma``."""
+    """Return the inverse of ``advanced_sigma``."""
     each = _classic_gaussian(delta / (2 * epochs)) / sigma
     return each * sqrt(2 * epochs * log(2 / delta)) + epochs * each**2
 

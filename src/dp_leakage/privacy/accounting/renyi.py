@@ -23,7 +23,7 @@ standard deviations apart, and the mass between them is less than a rounding err
 
 
 def epsilon_from_renyi(orders: np.ndarray, divergence: np.ndarray, delta: float, conversion: str) -> float:
-    """The least ε over the orders for which the Rényi bounds imply (ε, δ)-DP; arguments as below."""
+    """Return the least ε over the orders for which the Rényi bounds imply (ε, δ)-DP; arguments as below."""
     return max(0.0, float(np.min(epsilon_at_orders(orders, divergence, delta, conversion))))
 
 

@@ -44,7 +44,7 @@ def selection_epsilon(training: Training, *, delta: float, mean: float, runs: st
     _check(mean, runs)
     case, sigma = Case(training, "rdp", delta), training.mechanism.sigma
     if sigma == 0:
-        raise UserError("noise_multiplier: 0 is no amount of noise; valid: a positive number.")
+        raise UserError("noise_multiplier must be positive; got 0.")
     once = PoissonSampledDpEvent(case.rate, GaussianDpEvent(sigma))
     accountant = RdpAccountant()
     accountant.compose(RepeatAndSelectDpEvent(SelfComposedDpEvent(once, case.steps), mean, SHAPES[runs]))
@@ -64,7 +64,7 @@ def drawn_runs(mean: float, runs: str, grid: int, seed: int) -> list[int]:
     """
     _check(mean, runs)
     if grid < 1:
-        raise UserError(f"grid: {grid} settings are none to choose from; valid: 1 or more.")
+        raise UserError(f"grid: {grid} settings; valid: 1 or more.")
     generator = np.random.default_rng(seed)
     if runs == "poisson":
         number = generator.poisson(mean)

@@ -58,7 +58,7 @@ def noise_for_budget(case: Case, epsilon: float, sigma_table: str = "computed") 
 
 
 def epsilon_spent(case: Case, amount: float | None = None) -> float:
-    """The ε that the training spends with its noise, or with another ``amount`` of it: σ > 0 or κ ≥ 0.
+    """Return the ε that the training spends with its noise, or with another ``amount`` of it: σ > 0 or κ ≥ 0.
 
     Raises:
         UserError: the noise is missing or out of range.
@@ -67,11 +67,9 @@ def epsilon_spent(case: Case, amount: float | None = None) -> float:
     mechanism = case.training.mechanism
     found = (mechanism.kappa if directional else mechanism.noise_multiplier) if amount is None else amount
     if directional and (found is None or not 0 <= found < inf):
-        raise UserError(f"kappa: {found} is no concentration; {case.accountant!r} needs 0 ≤ kappa < inf.")
+        raise UserError(f"kappa: {found} is out of range; {case.accountant!r} needs 0 ≤ kappa < inf.")
     if not directional and (found is None or not 0 < found < inf):
-        raise UserError(
-            f"noise_multiplier: {found} is no amount of noise; {case.accountant!r} needs a positive number."
-        )
+        raise UserError(f"noise_multiplier: {found} is out of range; {case.accountant!r} needs a positive number.")
     assert found is not None
     return noise_epsilon(case, found)
 
@@ -86,7 +84,7 @@ def noise_epsilon(case: Case, amount: float) -> float:
 
 
 def _formula(case: Case, epsilon: float) -> float | None:
-    """The amount of noise for a budget, if the accountant's module has a formula."""
+    """Return the amount of noise for a budget, if the accountant's module has a formula."""
     name = accountant_named(case.accountant).module
     if name in FILES:
         return amount_by(name, epsilon, case) if "amount_for" in DEFINED[name] else None
@@ -131,7 +129,7 @@ def least_noise(
         low, f_low = high, f_high
         high, stride = high + stride, 2 * stride
         if exp(high) > MAX_NOISE:
-            raise UserError(f"{what}: no noise up to {MAX_NOISE:g} spends as little as {target:g}.")
+            raise UserError(f"{what}: no noise up to {MAX_NOISE:g} reaches {target:g}.")
         f_high = excess(high)
     weight_low = weight_high = 1.0
     for _ in range(turns):

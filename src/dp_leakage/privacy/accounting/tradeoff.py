@@ -37,7 +37,7 @@ class TradeOff:
     source: str
 
     def tpr(self, fpr: ArrayLike) -> np.ndarray:
-        """The largest true positive rate at false positive rates in [0, 1], any shape; float64 of that shape."""
+        """Return the largest true positive rate at false positive rates in [0, 1], any shape; float64 of that shape."""
         fpr = np.asarray(fpr, dtype=float)
         return np.clip(self.of(fpr.ravel()).reshape(fpr.shape), fpr, 1.0)
 
@@ -128,7 +128,9 @@ class TradeOff:
         return float(max(0.0, np.log(np.maximum(over[1:], LEAST_RATE) / fpr[:-1]).max()))
 
     def precision(self, prior: float, fpr: float) -> float:
-        """The largest share of members among the accused (``privacy.rates.precision``) of attacks with this fpr."""
+        """Return the largest share of members among the accused (``privacy.rates.precision``) of attacks with
+        this fpr.
+        """
         return precision(prior, float(self.tpr(fpr)), fpr)
 
 
@@ -199,7 +201,7 @@ def renyi(orders: np.ndarray, divergence: np.ndarray) -> TradeOff:
 
 
 def _largest(fpr: np.ndarray, orders: np.ndarray, divergence: np.ndarray) -> np.ndarray:
-    """The largest tpr that every order allows, float64 (n,), for fpr in (0, 1)."""
+    """Return the largest tpr that every order allows, float64 (n,), for fpr in (0, 1)."""
     low = np.broadcast_to(fpr, (len(orders), len(fpr)))
     high = np.ones_like(low)
     rounding = ROUNDING * orders * (1 - np.log(np.minimum(fpr, 1 - fpr))) / (orders - 1)
@@ -227,7 +229,7 @@ def lowest(curves: Sequence[TradeOff]) -> TradeOff:
 
 
 def twice(curve: TradeOff) -> TradeOff:
-    """The curve for two steps from neighbor to neighbor.
+    """Return the curve for two steps from neighbor to neighbor.
 
     Replacing a record means removing one and adding one.
     """

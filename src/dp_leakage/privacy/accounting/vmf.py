@@ -166,7 +166,7 @@ def vmf_pair(dimension: int, kappa: float) -> Pair:
     panels = np.linspace(-np.pi / 2, np.pi / 2, int(np.pi * PANELS * np.sqrt(kappa + dimension)) + 2)
 
     def within(angles: np.ndarray) -> np.ndarray:
-        """The mass between neighboring angles, times a constant."""
+        """Return the mass between neighboring angles, times a constant."""
         width = np.diff(angles) / 2
         nodes = angles[:-1, None] + width[:, None] * (1 + _NODES)
         with np.errstate(under="ignore"):

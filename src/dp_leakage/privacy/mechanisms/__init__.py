@@ -32,12 +32,12 @@ def noise_module(noise: str) -> str:
 
 
 def amount_of(noise: str) -> str:
-    """The name of a noise's amount: the field of `Mechanism` that holds it."""
+    """Return the name of a noise's amount: the field of `Mechanism` that holds it."""
     return next((m.amount for m in MECHANISMS.values() if m.noise == noise), "noise_multiplier")
 
 
 def with_amount(mechanism: Mechanism, amount: float) -> Mechanism:
-    """The mechanism with this amount of its noise: σ, or κ."""
+    """Return the mechanism with this amount of its noise: σ, or κ."""
     if amount_of(mechanism.noise) == "kappa":
         return replace(mechanism, kappa=amount)
     return replace(mechanism, noise_multiplier=amount)

@@ -179,7 +179,7 @@ class Noise:
         self.ahead = 1 if gradient.device.type == "cpu" else max(1, min(steps, AHEAD // gradient.shape[1]))
 
     def add(self, step: int) -> None:
-        """Overwrites the gradient with the noise of a step, counted from 0 over the training.
+        """Overwrite the gradient with the noise of a step, counted from 0 over the training.
 
         The noise is already divided, and so are the step's bounded gradients, which are added to it later. Called once
         for each step, in order, so that no noise is used twice.
@@ -202,7 +202,8 @@ class Noise:
         self.gradient.copy_(self.drawn[:, place])
 
     def finish(self) -> None:
-        """Called when a step's bounded gradients were added, before the optimizer reads them; by default does nothing.
+        """Process the complete sum of a step's bounded gradients, before the optimizer reads it; by default
+        nothing.
 
         For noise that must see the whole sum.
         """
@@ -246,7 +247,7 @@ class Noise:
         self.add_unit(means, total, models.start)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that `add` needs to continue, for a checkpoint."""
+        """Return everything that `add` needs to continue, for a checkpoint."""
         import torch
 
         generators = torch.stack([generator.get_state() for generator in self.generators])

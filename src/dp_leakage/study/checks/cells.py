@@ -29,7 +29,7 @@ from dp_leakage.training.tuning import FOLDS, same_steps
 
 
 def check_cells(study: Study) -> None:
-    """Each cell has a baseline, and its model, engine and training settings fit together."""
+    """Check that each cell has a baseline, and that its model, engine and training settings fit together."""
     for cell in study.cells.values():
         place = f"{cell.dataset}/{cell.model}"
         complaint = f"key 'defenses': 'none' does not cover {place}, so that the loss of {cell.key} has no baseline"
@@ -174,7 +174,7 @@ def _check_steps(cell: Cell, steps: int, whose: str) -> None:
 
 
 def _origin(spec: Json, cell: Cell, name: str, value: object) -> str:
-    """The key that sets one value of a cell's training."""
+    """Return the key that sets one value of a cell's training."""
     model, dataset = spec["models"][cell.model], spec["datasets"][cell.dataset].get("models", {}).get(cell.model, {})
     places = {
         f"datasets.{cell.dataset}.models.{cell.model}.training": dataset.get("training", {}),

@@ -116,7 +116,7 @@ def _check_mechanism(entry: Json, mechanism: Json, key: str) -> None:
 
 
 def _check_target(step: Mechanism, neighbors: Neighbors, key: str) -> None:
-    """Refuse a limit on something that the mechanism's noise does not limit."""
+    """Refuse a risk target that the mechanism's noise cannot limit."""
     from dp_leakage.privacy.accounting.curve import proves
 
     words = f"{neighbors} neighbors, between which attacks choose in this study"

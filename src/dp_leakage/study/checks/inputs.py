@@ -51,7 +51,7 @@ SHAPES = ((3, 64, 64), (64,))  # of an image, and of a row of numbers
 
 
 def check_names(spec: Json) -> None:
-    """The names that become folders and targets can be that."""
+    """Check that names of folders and targets are valid."""
     check_name(spec["study"], "key 'study'")
     for key in ("datasets", "models", "figures"):
         for name in spec[key]:
@@ -59,7 +59,7 @@ def check_names(spec: Json) -> None:
 
 
 def check_published(spec: Json, folder: Path) -> None:
-    """The printed results are a table in the study's own folder and have the columns that figures read."""
+    """Check that printed results are a table in the study's own folder with the columns that figures read."""
     name = spec.get("published")
     if name is None:
         return
@@ -114,7 +114,7 @@ def check_design(study: Study) -> None:
 
 
 def _check_shadow_pool(study: Study) -> None:
-    """Records of shadow models are not lost to the pool where no shadow model is trained."""
+    """Check that records of shadow models are not withheld from the pool without any shadow model."""
     for name, dataset in study.spec["datasets"].items():
         fit_on = (dataset.get("projection") or {}).get("fit_on", [])
         attacks = [ATTACKS[attack] for attack in attacks_on(study.spec, name) if attack in ATTACKS]
@@ -127,7 +127,7 @@ def _check_shadow_pool(study: Study) -> None:
 
 
 def check_datasets(study: Study) -> None:
-    """Each data set has a source, and its models, attacks, roles and projection are known."""
+    """Check that each data set has a source, and that its models, attacks, roles and projection are known."""
     spec = study.spec
     for name, dataset in spec["datasets"].items():
         key = f"datasets.{name}"
@@ -169,7 +169,7 @@ def _keeps(architecture: Json, layers: str) -> bool:
 
 
 def _check_learning(spec: Json, dataset: str, projection: Json) -> None:
-    """The network that computes learned features can be trained, on records that are not the study's own."""
+    """Check that the network of learned features can be trained, on records outside the study."""
     key, learned = f"datasets.{dataset}.projection.learned_on", projection["learned_on"]
     words = f"key '{key}' is given, but 'features' is not '{LEARNED_FEATURES}'; valid is both or neither"
     require(learns(projection), words)
@@ -278,7 +278,7 @@ def _check_person_unit(mechanism: Json, design: str, place: str) -> None:
 
 
 def _check_learned(study: Study, dataset: str, attack: str) -> None:
-    """The attacker has models of which it is known who was in and who was out."""
+    """Check that the attacker has models with known members."""
     key, compares = f"key 'attacks.{attack}.{OF_PERSON}' is {LEARNED}", ATTACKS[attack].needs == "reference"
     if design_of(study.spec) == SPLIT:
         pool = set(auxiliary_spec(study.spec, dataset, "reference").get("pool", []))
@@ -292,7 +292,7 @@ def _check_learned(study: Study, dataset: str, attack: str) -> None:
 
 
 def check_models(spec: Json) -> None:
-    """Each architecture is one that its engine knows."""
+    """Check that each architecture is known to its engine."""
     for name, model in spec["models"].items():
         for key, changed in _as_changed(spec, name, model):
             _check_named(changed.get("engine", "ensemble"), changed["architecture"], key)
@@ -303,7 +303,7 @@ def check_models(spec: Json) -> None:
 
 
 def _check_named(engine: str, architecture: Json, key: str) -> None:
-    """The engine knows the architecture."""
+    """Check that the engine knows the architecture."""
     if engine in ENGINES:
         _check_engine(engine, architecture, key)
         return
@@ -340,7 +340,7 @@ def _check_engine(engine: str, architecture: Json, key: str) -> None:
 
 
 def _as_changed(spec: Json, name: str, model: Json) -> Iterable[tuple[str, Json]]:
-    """A model on its own and as each data set changes it, each with the key of its architecture."""
+    """Return a model on its own and as each data set changes it, each with the key of its architecture."""
     yield f"models.{name}.architecture", model
     for dataset, found in spec["datasets"].items():
         if name in found.get("models", {}):

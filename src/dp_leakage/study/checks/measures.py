@@ -38,7 +38,7 @@ TARGETS = {MEMBERS, "target_nonmembers"}
 
 
 def check_attacks(study: Study) -> None:
-    """Each attack is known, and has its settings, auxiliary models and records."""
+    """Check that each attack is known, and has its settings, auxiliary models and records."""
     spec = study.spec
     for name, settings in spec["attacks"].items():
         entry = ATTACKS[name]
@@ -91,9 +91,7 @@ def _needed(study: Study, role: str, dataset: str) -> bool:
 
 
 def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
-    """Shadow or reference models have enough records to draw from, and leave some out for the attacks that learn from
-    them.
-    """
+    """Check that shadow or reference models have enough records, and leave some out for attacks that need them."""
     spec, auxiliary = study.spec, auxiliary_spec(study.spec, dataset, role)
     trained = [key for key in ("count", "size", "pool", "training") if key in auxiliary]
     if design_of(study.spec) == COINS and role == "reference":
@@ -151,14 +149,14 @@ def _check_auxiliary_training(spec: Json, role: str, dataset: str, model: str) -
 
 
 def check_structure(study: Study) -> None:
-    """Some model is one whose structure is checked."""
+    """Check that at least one model has a structure to check."""
     checked = any(cell.training["engine"] in ENGINES for cell in study.cells.values())
     words = f"valid with models of engine {', '.join(ENGINES)}; no model of the study has one, leave it out"
     require(not keyed(study.spec, STRUCTURE) or checked, f"key 'structure' is set; {words}")
 
 
 def check_groups(study: Study) -> None:
-    """Groups are of single records, and some attack finds members among them."""
+    """Check that groups consist of single records, and that there is a membership attack."""
     if not keyed(study.spec, GROUPS):
         return
     persons = [name for name in study.spec["datasets"] if by_person(study.spec, name)]
@@ -174,7 +172,7 @@ def check_groups(study: Study) -> None:
 
 
 def check_audit(study: Study) -> None:
-    """Lower bounds have a δ, and each design of audit fits the cells that it audits."""
+    """Check that lower bounds have a δ, and that each audit design fits its cells."""
     if bounded(study.spec):
         require("delta" in study.spec, "key 'delta' is missing; lower bounds on the ε of non-private cells need one")
     if not keyed(study.spec, AUDIT):
@@ -189,7 +187,7 @@ def check_audit(study: Study) -> None:
 
 
 def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
-    """A design of an audit fits the cell, and can show what the cell claims."""
+    """Check that an audit design fits the cell, and can refute its claim."""
     design, key = audit_design(study.spec, cell, name), f"audit.designs.{name}"
     mechanism, where = cell.training["mechanism"] or {}, f"for {cell.defense}"
     records = study.spec["datasets"][cell.dataset]["roles"]

@@ -99,7 +99,7 @@ def _data(study: Study, dataset: str) -> Input:
 
 # ---------------------------------------------------------------------- attacks
 def fit_inputs(study: Study, dataset: str, model: str, attack: str, defense: str | None = None) -> dict[str, Input]:
-    """The inputs of step ``fit_attack``: option → file and its identity."""
+    """Return the inputs of step ``fit_attack``: option → file and its identity."""
     return _asked(study, dataset, model, ATTACKS[attack].needs or "", defense, attack)
 
 
@@ -120,7 +120,7 @@ def fit_settings(study: Study, dataset: str, model: str, attack: str, defense: s
 
 
 def attack_inputs(study: Study, cell: Cell, attack: str) -> dict[str, Input]:
-    """The inputs of an attack on a cell: option of its step → file and its identity."""
+    """Return the inputs of an attack on a cell: option of its step → file and its identity."""
     entry, names = ATTACKS[attack], (cell.dataset, cell.model)
     if entry.reads == "models":
         data = {"data": _data(study, cell.dataset)}
@@ -149,12 +149,12 @@ def _untrained(cell: Cell) -> Json:
 
 
 def _references(inputs: dict[str, Input]) -> dict[str, Input]:
-    """The inputs from the models that an attack compares with, by option."""
+    """Return the inputs from the models that an attack compares with, by option."""
     return {f"reference_{option}": file for option, file in inputs.items() if option != "data"}
 
 
 def _reference_cell(study: Study, cell: Cell, attack: str) -> str:
-    """The defense whose repeats are an attack's references: the cell's own, or none."""
+    """Return the defense whose repeats are an attack's references: the cell's own, or none."""
     known = auxiliary_spec(study.spec, cell.dataset, "reference").get("defense", "same") == "same"
     return cell.defense if known and ATTACKS[attack].aware else "none"
 
@@ -196,7 +196,9 @@ def attacked(study: Study, cell: Cell, attack: str) -> str:
 
 
 def before_attack(study: Study, cell: Cell, attack: str) -> list[Path]:
-    """Files of the auxiliary models, of what they and the targets answer, and of what the attack learns from that."""
+    """Return files of the auxiliary models, of what they and the targets answer, and of what the attack
+    learns from that.
+    """
     entry, names, files = ATTACKS[attack], (cell.dataset, cell.model), []
     if entry.needs and not by_coins(study.spec, attack):
         own = auxiliary_defense(study.spec, cell, entry.needs, attack)
@@ -208,7 +210,7 @@ def before_attack(study: Study, cell: Cell, attack: str) -> list[Path]:
 
 # ---------------------------------------------------------------------- entries
 def _files(inputs: dict[str, Input]) -> Files:
-    """The file of each input, by option."""
+    """Return the file of each input, by option."""
     return {option: path for option, (path, _) in inputs.items()}
 
 
@@ -287,7 +289,7 @@ def _steps(study: Study, attack: str | None) -> int:
 
 
 def query_group(job: Job) -> str:
-    """The submission in which the query of a group of models runs."""
+    """Return the submission in which the query of a group of models runs."""
     return "auxiliary" if job["group"] in AUXILIARY else "cell"
 
 

@@ -93,7 +93,7 @@ def _files_of_learning(settings: Json) -> list[str]:
 
 
 def features_of(study: Study, dataset: str) -> Json:
-    """The identity of the network that computes a data set's features, if they are learned."""
+    """Return the identity of the network that computes a data set's features, if they are learned."""
     if not learns(study.spec["datasets"][dataset].get("projection") or {}):
         return {}
     return {"features": study.remembered("features", dataset, lambda: identity(features_settings(study, dataset)))}
@@ -114,7 +114,7 @@ def project_settings(study: Study, dataset: str) -> Json:
 
 
 def data_identity(study: Study, dataset: str) -> str:
-    """Identity of ``data.npz``."""
+    """Return the identity of ``data.npz``."""
     return study.remembered("data", dataset, lambda: identity(project_settings(study, dataset)))
 
 

@@ -43,7 +43,7 @@ STEPS: dict[str, Step] = {}  # the steps by the names of their rules; each modul
 
 
 def path_of(step: str, option: str, **names: str) -> Path:
-    """The file that a step writes for an option of its command."""
+    """Return the file that a step writes for an option of its command."""
     return Path(STEPS[step].writes[option].format(**names))
 
 
@@ -59,12 +59,12 @@ def made(study: Study, step: str, cell: Cell | None = None, **names: str) -> str
 
 
 def identities(inputs: dict[str, Input]) -> dict[str, str]:
-    """The identities of some inputs, by option."""
+    """Return the identities of some inputs, by option."""
     return {option: identity for option, (_, identity) in inputs.items()}
 
 
 def cell_of(study: Study, job: Job) -> Cell:
-    """The cell of a job. Raises UserError for names that the study does not have."""
+    """Return the cell of a job. Raises UserError for names that the study does not have."""
     return study.cell(job["dataset"], job["model"], job["defense"])
 
 

@@ -124,7 +124,7 @@ def read(study: Study, rule: str, job: Job) -> list[Path]:
 
 
 def settings_of_job(study: Study, rule: str, job: Job) -> Json:
-    """The settings of a job of several steps."""
+    """Return the settings of a job of several steps."""
     return {"calls": [call.as_json() for call in calls(study, rule, job)]}
 
 
@@ -198,7 +198,7 @@ def shapes(study: Study) -> list[tuple[str, list[str], str]]:
 
 
 def only(study: Study, cells: Iterable[Cell]) -> str:
-    """A pattern for a wildcard ``study`` that is followed by one of these cells."""
+    """Return a pattern for a wildcard ``study`` that is followed by one of these cells."""
     keys = "|".join(re.escape(cell.key) for cell in cells)
     return f"{re.escape(study.name)}(?=/(?:{keys})/)" if keys else "(?!)"
 

@@ -109,7 +109,7 @@ def _history(study: Study, job: Job) -> Files:
 
 
 def _baseline(study: Study, job: Job) -> Path:
-    """The history of the undefended cell, against which accuracy is lost."""
+    """Return the history of the undefended cell, against which accuracy is lost."""
     return study.path(paths.HISTORY, study.cell(job["dataset"], job["model"], "none"))
 
 

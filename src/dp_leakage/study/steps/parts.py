@@ -45,11 +45,11 @@ class Part:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, study: Study, cell: Cell) -> Path:
-        """The file with its rows."""
+        """Return the file with its rows."""
         return path_of(self.step, self.option, study=study.name, **cell.names, **self.names)
 
     def made(self, study: Study, cell: Cell) -> str:
-        """Identity of that file."""
+        """Return the identity of that file."""
         return made(study, self.step, cell, **self.names)
 
     def files(self, study: Study, cell: Cell) -> list[Path]:
@@ -86,14 +86,14 @@ PARTS: dict[str, Part] = {
 
 
 def part(name: str) -> Part:
-    """The part of this name: a line of the table, an attack, or some membership attacks together."""
+    """Return the part of this name: a line of the table, an attack, or some membership attacks together."""
     if name in ATTACKS:
         return _attacked(name, lambda study, cell: _before_attack(study, cell, name))
     return PARTS[name] if name in PARTS else _attacked(name)
 
 
 def pictures(name: str) -> bool:
-    """Does this part come with pictures?"""
+    """Return whether this part has images."""
     return name in ATTACKS and ATTACKS[name].family in PICTURING
 
 
@@ -106,8 +106,8 @@ class Given:
     """Inputs of a kind of figure from each cell.
 
     Attributes:
-        always: the parts that it always receives; if there are none, it receives those that the study names.
-        takes: those of the study's named parts that it can draw.
+        always: parts that it always receives; empty: it receives those that the study names.
+        takes: parts that it can draw, among those that the study names.
     """
 
     always: tuple[str, ...] = ()
@@ -126,11 +126,11 @@ GIVEN: dict[str, Given] = {
 
 # ------------------------------------------------------------------ what a figure receives
 def figure_cells(study: Study, figure: str) -> list[Cell]:
-    """The cells that a figure draws. Raises UserError if it selects none."""
+    """Return the cells that a figure draws. Raises UserError if it selects none."""
     chosen = [cell for cell in study.cells.values() if figure_selects(study, figure, cell)]
     if not chosen:
         select = study.spec["figures"][figure].get("select", {})
-        raise UserError(f"study {study.target}: key 'figures.{figure}.select' fits no cell of the study: {select}")
+        raise UserError(f"study {study.target}: key 'figures.{figure}.select' matches no cell of the study: {select}")
     return chosen
 
 
@@ -141,7 +141,7 @@ def figure_selects(study: Study, figure: str, cell: Cell) -> bool:
 
 
 def figure_parts(study: Study, figure: str, cell: Cell) -> list[str]:
-    """The parts of a cell that a figure receives."""
+    """Return the parts of a cell that a figure receives."""
     kind, given = kind_of_figure(study, figure), _given(study, figure)
     if given.always:
         return list(given.always)
@@ -155,12 +155,12 @@ def figure_parts(study: Study, figure: str, cell: Cell) -> list[str]:
 
 
 def drawable(study: Study) -> list[str]:
-    """The parts that a figure may name; without ``parts`` it gets all of them."""
+    """Return the parts that a figure may name; without ``parts`` it gets all of them."""
     return [TRAINING, *study.spec["attacks"], *bounded(study.spec), *keyed(study.spec, STRUCTURE, GROUPS)]
 
 
 def kind_of_figure(study: Study, figure: str) -> FigureKind:
-    """The kind of a figure."""
+    """Return the kind of a figure."""
     return FIGURES[study.spec["figures"][figure]["kind"]]
 
 

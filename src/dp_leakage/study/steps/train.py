@@ -75,7 +75,7 @@ def train_settings(study: Study, cell: Cell) -> Json:
 
 
 def _trained(study: Study, settings: Json, dataset: str, own: tuple[Path, ...] = ()) -> Json:
-    """Settings of step ``train`` with the data, the code, and the content of models that exist already."""
+    """Return settings of step ``train`` with the data, the code, and the content of models that exist already."""
     engine, files = settings["engine"], files_of(settings)
     read = {"read": content_of_model} if engine == "onnx" else {}
     content = {"content": [digest_of(study, file, **read) for file in files]} if files else {}
@@ -175,7 +175,9 @@ def memory(study: Study, job: Job) -> int:
 
 
 def training_group(job: Job) -> str:
-    """The group in which a training is submitted. All cells wait for the undefended one, so that is submitted alone."""
+    """Return the group in which a training is submitted. All cells wait for the undefended one, so that
+    is submitted alone.
+    """
     return "baseline" if job["defense"] == "none" else "cell"
 
 
@@ -189,7 +191,7 @@ def _auxiliary(study: Study, job: Job) -> Json:
 
 
 def tuned(study: Study, job: Job) -> Files:
-    """The file with the best learning rate. The attacker's shared models train like the undefended ones."""
+    """Return the file with the best learning rate. The attacker's shared models train like the undefended ones."""
     cell = study.cell(job["dataset"], job["model"], job.get("defense", "none"))
     given = "role" in job and _has_own_rate(study, job["dataset"], job["role"])
     return {"tuned": [] if given else paths.tuned_for(study, cell)}
