@@ -175,8 +175,11 @@ def directional(kind: str, run: dict, delta: float, mu: float, rng: np.random.Ge
     return Setting(kind, case, lambda epsilon: max(of_steps(one, uses, epsilon) for one in pairs))
 
 
-def printed(case: Case) -> float:
-    """ε that ``dp-leakage epsilon`` prints for a training; infinite if it answers with an error."""
+def printed(case: Case, smallest: bool = False) -> float:
+    """ε that ``dp-leakage epsilon`` prints for a training; infinite if it answers with an error.
+
+    ``smallest``: without an accountant, so that it prints the smallest proven one.
+    """
     training, step = case.training, case.training.mechanism
     noise = ("--kappa", step.kappa) if case.blocks else ("--noise-multiplier", step.noise_multiplier)
     given = {
@@ -186,7 +189,7 @@ def printed(case: Case) -> float:
         "--delta": case.delta,
         "--sampler": case.sampler,
         "--neighbors": case.relation,
-        "--accountant": case.accountant,
+        **({} if smallest else {"--accountant": case.accountant}),
     }
     words = ["epsilon", *map(str, noise), *(str(word) for pair in given.items() for word in pair)]
     words += ["--blocks", ",".join(map(str, case.blocks))] * bool(case.blocks) + ["--summed"] * case.summed
@@ -197,7 +200,12 @@ def printed(case: Case) -> float:
 
 
 def searched(
-    number: int, seed: int, minutes: float = inf, rows: Path | None = None, corners: bool = False
+    number: int,
+    seed: int,
+    minutes: float = inf,
+    rows: Path | None = None,
+    corners: bool = False,
+    smallest: bool = False,
 ) -> pd.DataFrame:
     """One row a setting: its ε, and the δ that is shown there over the δ that was asked for.
 
@@ -206,6 +214,7 @@ def searched(
         minutes: of processor time, after which no other setting begins.
         rows: a csv to which each row is added at once.
         corners: whether two of three values lie at an end of their range.
+        smallest: whether no accountant is named.
     """
     found, begin = [], time.process_time()
     for index in range(number):
@@ -214,7 +223,7 @@ def searched(
         rng = np.random.default_rng([seed, index])
         setting = drawn(KINDS[index % len(KINDS)], Corners(rng) if corners else rng)
         start = time.process_time()
-        epsilon = printed(setting.case)
+        epsilon = printed(setting.case, smallest)
         seconds = time.process_time() - start
         share = setting.shown(epsilon) / setting.case.delta if np.isfinite(epsilon) else 0.0
         found.append({"seed": seed, "index": index, "kind": setting.kind, "epochs": setting.case.epochs})
@@ -247,6 +256,7 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=inf, help="of processor time")
     parser.add_argument("--rows", type=Path, help="a csv to which each setting is added")
     parser.add_argument("--corners", action="store_true", help="two of three values at an end of their range")
+    parser.add_argument("--smallest", action="store_true", help="name no accountant")
     options = parser.parse_args()
-    found = searched(options.number, options.seed, options.minutes, options.rows, options.corners)
+    found = searched(**vars(options))
     print(table(found).to_string())

@@ -33,7 +33,7 @@ FIGURE = {
         "compare": {
             "type": "boolean",
             "default": True,
-            "description": "Whether published values stand beside the measured ones.",
+            "description": "Whether published values are shown next to the measured ones.",
         },
     },
 }

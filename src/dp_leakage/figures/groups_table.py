@@ -20,7 +20,7 @@ FIGURE = {
     "settings": {
         "attack": {
             "$ref": "#/$defs/attack",
-            "description": "Whose advantage is shown; null for the first that was run.",
+            "description": "Attack whose advantage is shown; null for the first that was run.",
         },
         "by": {"$ref": "#/$defs/by"},
         "most": {"$ref": "#/$defs/most"},
@@ -39,7 +39,7 @@ def draw(
     Settings:
         attack: whose numbers; None: the first that was run.
         by: what the groups differ in, such as ``class`` or a column; None: everything that was measured.
-        most: so many groups of a table at most: those in which the attack finds most under any defense.
+        most: maximum number of groups in a table: those with the largest advantage under any defense.
 
     Raises:
         UserError: nothing was measured by group, or not by this attack.

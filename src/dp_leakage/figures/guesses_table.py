@@ -41,7 +41,7 @@ def draw(
     """One table per (data set, model), a row per defense, budget and attack.
 
     Settings:
-        attack: only this one; None: every attack that stands beside imputation.
+        attack: only this one; None: every attack that is compared with imputation.
 
     Raises:
         UserError: no such attack was measured.

@@ -34,7 +34,7 @@ FIGURE = {
             "type": "string",
             "minLength": 1,
             "default": "none",
-            "description": "The defense that the others are compared with.",
+            "description": "The defense with which all others are compared.",
         },
         "fpr": {
             "type": ["null", "number"],

@@ -31,8 +31,13 @@ FIGURE = {
             "default": None,
             "description": "The attacks whose images are shown; null for all.",
         },
-        "count": {"type": "integer", "minimum": 1, "default": 8, "description": "How many images stand in a row."},
-        "width": {"type": "number", "exclusiveMinimum": 0, "default": 0.62, "description": "Of an image, in inches."},
+        "count": {"type": "integer", "minimum": 1, "default": 8, "description": "Number of images in a row."},
+        "width": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 0.62,
+            "description": "Width of an image, in inches.",
+        },
     },
 }
 

@@ -120,7 +120,7 @@ def over_repeats(records: Estimate, values: np.ndarray, limits: tuple[float, flo
         limits: the range of the metric.
 
     Records and repeats are crossed, so the variance of the mean is at most the sum of the two (Owen 2007, "The
-    pigeonhole bootstrap"). What belongs to one record in one repeat is counted twice, which is on the safe side.
+    pigeonhole bootstrap"). The interaction of record and repeat is counted twice, which is conservative.
     """
     n = len(values)
     if n < FEWEST_REPEATS:

@@ -47,7 +47,7 @@ class Drawing(NamedTuple):
         sizes: how many examples each model has; those behind are padding.
         generators: each model's stream.
         weights: (K, B), 0 for examples among these that are padding as well, 1 for the others; None if there are none.
-            A GPU would have to wait for their number. Of block ``row`` alone.
+            A GPU would have to wait for their number. Only for block ``row``.
     """
 
     block: Block

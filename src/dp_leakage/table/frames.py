@@ -80,7 +80,7 @@ def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataF
     """Select the rows of one metric with the given qualifiers; None, or one that does not apply to a row, matches
     any.
 
-    Of `GUESSING` metrics a column ``guessing`` says what naming the most frequent class has, NaN if not known.
+    For `GUESSING` metrics the column ``guessing`` has the value of predicting the most frequent class, NaN if unknown.
 
     Raises:
         UserError: there is none, with what there is.
