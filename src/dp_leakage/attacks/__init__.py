@@ -70,7 +70,7 @@ class Attack:
 
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).
-        family: what the attack finds out; ``utility`` is no attack and measures how well the model serves its users.
+        family: target of the attack; ``utility`` is no attack and measures how well the model serves its users.
         label: its name in figures and reports; "" for the name that studies give it, with spaces.
         needs: the auxiliary models that it compares with or learns from.
         settings: every setting that the attack knows, with its default.
@@ -89,7 +89,7 @@ class Attack:
             should; other attacks run on the CPU.
         draws_as: attacks of a study with the same word here draw alike, such as the same features; "" for an attack
             that draws for itself.
-        of_person: how the scores of a person's records become one (`attacks.persons`) unless the study says: ``sum``
+        of_person: combination of a person's scores (`attacks.persons`) unless the study says: ``sum``
             if a score is the logarithm of a likelihood ratio.
     """
 

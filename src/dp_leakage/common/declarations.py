@@ -67,7 +67,7 @@ def check_plain(where: str, word: str, given: object) -> None:
     Args:
         where: the file, for the error message.
         word: such as ``ATTACK``.
-        given: what the file declares.
+        given: the file's declaration.
 
     Raises:
         UserError: it is none.
@@ -87,7 +87,7 @@ def things_of(
         made: makes one thing of ``where``, ``module`` and its own declaration.
         where: the file, for the error message.
         module: its dotted name or path. The last part is the thing's name if the file declares only one.
-        given: what the file declares.
+        given: the file's declaration.
 
     Raises:
         UserError: the declaration is not valid.
@@ -102,7 +102,7 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
         where: file, for the error message.
         word: such as ``ATTACK``.
         name: of the file.
-        given: what the file declares.
+        given: the file's declaration.
 
     Raises:
         UserError: the variants are no mapping of names to mappings, or one is like a variant that does not stand above

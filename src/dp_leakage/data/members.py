@@ -24,7 +24,7 @@ def listed(path: Path, n: int, names: Sequence[str] = (), header: str = "") -> d
 
     Args:
         path: a name or number on each line, or a ``.npy`` of numbers, texts, or one truth value for each record.
-        n: how many records there are.
+        n: number of records.
         names: the records' names, (n,); without names the list holds row numbers, from 0 on.
         header: the column's name, which may be the first line, like `HEADERS`.
 

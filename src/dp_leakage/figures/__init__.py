@@ -48,7 +48,7 @@ class FigureKind:
 
     Attributes:
         module: import path of the module that has ``draw``.
-        caption: what is shown and how to read it, for the report.
+        caption: contents and reading of the figure, for the report.
         settings: the kind's own settings with their defaults; ``COMMON`` settings come on top.
         schemas: of each setting, the common ones too.
         needs: what the first argument of ``draw`` holds: ``metrics`` (metrics.parquet of the cells), ``training``

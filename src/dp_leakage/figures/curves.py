@@ -48,7 +48,7 @@ def draw_series(
         x_label: its label, with what it means.
         by: columns that make panels; the values of the last go side by side if they are few.
         named: columns of ``by`` that panels are headed with; None for all.
-        span: what the axis across shows at least; None for as far as the values go.
+        span: minimum range of the horizontal axis; None: range of the values.
         sharey: whether all panels have the same axis upward.
         y_max: end of the axis upward; what lies above is marked there, and its largest values are in a footnote.
         behind: draws what lies behind the series (bounds) into a panel; returns legend entries.

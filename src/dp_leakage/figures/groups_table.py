@@ -14,7 +14,7 @@ from dp_leakage.table.words import called, name
 FIGURE = {
     "table": True,
     "part": "groups",
-    "caption": "What one attack finds in each group of records. The excess is the advantage within the group minus "
+    "caption": "Success of one attack in each group of records. The excess is the advantage within the group minus "
     "that among all other records: above 0, the group is easier to attack than the others. Intervals are 95 % for each "
     "number alone.",
     "settings": {
@@ -34,11 +34,11 @@ COLUMNS = {"group_advantage": "advantage", "group_excess": "excess over the othe
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), rows for each defense and budget and the groups under it.
+    """Return one table per (data set, model), rows for each defense and budget and the groups under it.
 
     Settings:
-        attack: whose numbers; None: the first that was run.
-        by: what the groups differ in, such as ``class`` or a column; None: everything that was measured.
+        attack: attack whose numbers are shown; None: the first that was run.
+        by: criterion of the groups, such as ``class`` or a column; None: everything that was measured.
         most: maximum number of groups in a table: those with the largest advantage under any defense.
 
     Raises:

@@ -114,8 +114,8 @@ FIGURE = {
         },
         "spent_axis": {
             "caption": "The same measurements over the accounted ε: the smallest that a valid accountant proves for "
-            "the training as it was run. Series that are apart over the claimed ε and together here differ only in "
-            "their accounting.",
+            "the training as it was run. Series that differ over the target ε and agree here differ only in their "
+            "accounting.",
             "spent": True,
             "settings": {
                 "across": "spent",
@@ -169,7 +169,7 @@ class Over(NamedTuple):
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model), and per attack or metric where there are several.
+    """Draw one panel per (data set, model), and per attack or metric where there are several.
 
     Settings:
         across: the ε that was really ``spent``, the ε that is ``claimed``, or what is ``proven`` of any attack; None:

@@ -28,8 +28,8 @@ FIGURE = {
     "beside a point is its accounted ε. Bottom right is best: useful, and nothing leaks. Leakage is the advantage of "
     "the strongest attack on each model. The gray line joins what no other point beats in both, as measured. Pale "
     "points are dominated: another point is better in both, with separate 95 % intervals (the bars). Differences "
-    "between the other points may be chance. Thresholds are chosen on separate records, and the numbers are corrected "
-    "for choosing the strongest attack. Numbers are drawn where there is room; all are in the csv.",
+    "between the other points may be chance. Thresholds are chosen on separate records, and the advantage is corrected "
+    "for choosing the attack. Numbers are drawn where there is room; all are in the csv.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
@@ -44,10 +44,10 @@ FRONT = {"color": GRAY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model).
+    """Draw one panel per (data set, model).
 
     Settings:
-        attack: whose advantage; None: that of the attack that finds most in each cell, less the luck of the choice.
+        attack: attack whose advantage is shown; None: the strongest in each cell, corrected for the choice.
     """
     from matplotlib.lines import Line2D
 

@@ -55,7 +55,7 @@ BESIDE = 1.05  # from one attack's bar to the next
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model, defense), one curve per attack.
+    """Draw one panel per (data set, model, defense), one curve per attack.
 
     Settings:
         attack: one attack, or a list; None: all.

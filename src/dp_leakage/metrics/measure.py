@@ -336,7 +336,7 @@ def measure_training(
     Args:
         history: repeat, epoch, train_accuracy, test_accuracy.
         baseline: the same for the non-private cell; if None, accuracy_loss is left out.
-        n_train, n_test: how many records the accuracies are over.
+        n_train, n_test: numbers of records behind the accuracies.
         guessing: the test accuracy of naming the most frequent class (`majority.guessing`); None: not known.
 
     Returns:

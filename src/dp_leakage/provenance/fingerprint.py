@@ -156,7 +156,7 @@ def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> b
     distinguish them.
 
     Args:
-        fingerprint: what `code_fingerprint` returned there.
+        fingerprint: result of `code_fingerprint` there.
         file: what that process kept (`keep_in`). Without it nothing is known, and the answer is yes.
         code_is_known: whether this package's own code is known to be the same, so that only files of the user's can
             differ.

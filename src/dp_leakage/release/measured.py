@@ -31,7 +31,7 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
     """Return results of attacks and audits on the study's models; only names if the study was not run.
 
     Args:
-        study, cell: what is released.
+        study, cell: source of the release.
         coins: records or people whose membership in a model a coin decided, for the most that an audit could have
             shown.
 

@@ -109,7 +109,7 @@ def read_models(path: Path, identity: str | None, data: Dataset, factory: Factor
     Args:
         path: the file.
         identity: of the settings that it was made from; None if any will do.
-        data: what the models were trained on.
+        data: the models' training data.
         factory: as in `models_of`.
 
     Raises:
@@ -133,7 +133,7 @@ def models_of(
 
     Args:
         tensors, made: as `read_tensors` gives them.
-        data: what the models were trained on.
+        data: the models' training data.
         path: of the file, for error messages.
         identity: of the study's settings; None if there is no study.
         factory: makes the user's module, whose parameters are then replaced; None takes the study's.

@@ -188,7 +188,7 @@ def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extr
 
     Args:
         cell: the columns of the cell, or a row that has them.
-        metric: what is measured.
+        metric: the metric.
         found: value, low and high; of a value without an interval itself alone.
         extra: what it depends on, and further columns, put after the cell's.
     """
@@ -211,7 +211,9 @@ def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Sorted by data set, model, series (in the order of legends), budget, metric and epoch; a fresh index."""
+    """Return the rows sorted by data set, model, series (in the order of legends), budget, metric and
+    epoch; a fresh index.
+    """
     ranks = [order(series) for series in series_of(frame)]
     places = {rank: place for place, rank in enumerate(sorted(set(ranks)))}
     keyed = frame.assign(_series=[places[rank] for rank in ranks])

@@ -86,9 +86,9 @@ class Law(NamedTuple):
     """Distribution of outputs, each (d,) or (d, d).
 
     Attributes:
-        mean, spread: of a record's expected answer without it, over the records.
-        gain, gains: mean and covariance over the records of what training on a record adds to its expected answer.
-        without, within: covariances of a record's answer over models trained without it and with it.
+        mean, spread: mean and spread over the records of the expected output without the record.
+        gain, gains: mean and covariance over the records of the effect of training on a record's expected output.
+        without, within: covariances of a record's output over models trained without and with it.
     """
 
     mean: np.ndarray
@@ -243,8 +243,8 @@ def predicted(found: Law, counts: np.ndarray, seen: np.ndarray) -> tuple[tuple[n
     them.
 
     Args:
-        found: how answers vary.
-        counts: how many references were trained without these records, and with them.
+        found: distribution of outputs.
+        counts: numbers of references trained without these records, and with them.
         seen: the mean answers of those (m, d), side by side; (m, 2 d) if there are both.
     """
     d = len(found.mean)

@@ -124,8 +124,8 @@ def expected(margin: np.ndarray, inside: np.ndarray, reach: Reach) -> np.ndarray
 
     Args:
         margin: under the reference models, (K, n).
-        inside: which model was trained on which record, bool (K, n).
-        reach: how the attack computes them.
+        inside: membership of each record in each model's training set, bool (K, n).
+        reach: parameters of the attack.
     """
     probability = np.exp(-losses(margin / reach.temperature))
     without = mean_where(probability, ~inside)

@@ -255,7 +255,7 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     Args:
         study: the study.
         name: the figure's name.
-        cells: those whose values it may select.
+        cells: cells whose values it may select.
     """
     spec, figure, key = study.spec, study.spec["figures"][name], f"figures.{name}"
     if FIGURES[figure["kind"]].needs == TIMING:
