@@ -19,6 +19,7 @@ from dp_leakage.data.projection import Fitted, fit_and_project
 from dp_leakage.data.projection_settings import HIDDEN, LEARNED, fitted_privately, learns
 from dp_leakage.data.raw import Raw, sensitive_columns
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
+from dp_leakage.metrics.utility import utility_for
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import solved
@@ -76,6 +77,11 @@ class Plan:
     told: Json
     declared: Json
     outside: tuple[str, ...]
+
+    @property
+    def measure(self) -> str:
+        """The study's measure of use, a key of `utility.UTILITIES`."""
+        return utility_for(self.study.spec.get("utility"), self.data.y[self.rows], self.data.y[self.judged])
 
     @property
     def identity(self) -> str:

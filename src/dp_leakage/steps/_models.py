@@ -17,6 +17,7 @@ from dp_leakage.common.temporary import shared_folder
 from dp_leakage.common.user_code import FILES
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import ENGINES, TRAINERS
+from dp_leakage.metrics.utility import ACCURACY
 from dp_leakage.models.architectures import build, is_import_path
 from dp_leakage.models.ensemble import NO_ROW, Ensemble
 from dp_leakage.models.layers import Layers
@@ -57,9 +58,11 @@ def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
     if tuned is None:
         raise UserError("tuned: missing; the settings name a learning rate that step tune chooses")
     tried, made = read_table(tuned, settings["tuned"])
-    accuracy = tried.groupby("learning_rate", sort=False)["accuracy"].mean()
-    rate = float(accuracy.idxmax())
-    said = {"learning_rate": rate, "tried": [[float(key), float(value)] for key, value in accuracy.items()]}
+    measure = next(name for name in tried if name not in ("learning_rate", "fold"))
+    reached = tried.groupby("learning_rate", sort=False)[measure].mean()
+    rate = float(reached.idxmax())
+    said = {"learning_rate": rate, "tried": [[float(key), float(value)] for key, value in reached.items()]}
+    said |= {} if measure == ACCURACY else {"tuned_by": measure}
     return settings | {"training": with_rate(settings["training"], rate)}, said | {"tuned_on": made["records"]}
 
 
