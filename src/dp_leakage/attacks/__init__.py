@@ -148,13 +148,13 @@ DEFINITIONS: dict[str, Schema] = {
         "minimum": 1,
         "maximum": 18,
         "default": 1,
-        "description": "How often the models are asked about each record; beyond once, about mirrored and shifted "
-        "copies of an image.",
+        "description": "Number of queries about each record; beyond the first, about mirrored and shifted copies of "
+        "an image.",
     },
     "online": {
         "type": "boolean",
         "default": False,
-        "description": "Whether the attack also uses reference models that trained on the record in question.",
+        "description": "Whether the attack also uses reference models trained on the record.",
     },
     "features": {
         "type": "integer",
@@ -194,15 +194,14 @@ DEFINITIONS: dict[str, Schema] = {
         "minItems": 1,
         "uniqueItems": True,
         "default": 1,
-        "description": "How many images the step that is seen takes at once; a divisor of `images`. Of a list, each is "
-        "measured separately.",
+        "description": "Batch size of the attacked step; a divisor of `images`. Each size in a list is measured "
+        "separately.",
     },
     "candidates": {
         "type": ["integer", "null"],
         "minimum": 2,
         "default": None,
-        "description": "Among how many images, all equally likely, each rebuilt one is to be recognized; null does not "
-        "ask.",
+        "description": "Number of equally likely candidates for recognizing each reconstructed image; null for none.",
     },
     "weights": {
         "type": "array",

@@ -73,7 +73,7 @@ def check_said(said: Any, who: str, family: str, shape: tuple[int, int]) -> None
             )
         if array.shape != tuple(shape):
             raise UserError(
-                f"{where} {name} of shape {array.shape}; valid is {tuple(shape)}, models by records asked about"
+                f"{where} {name} of shape {array.shape}; valid is {tuple(shape)}, models by queried records"
             )
         if not np.isfinite(array).all():
             raise UserError(f"{where} numbers in {name} that are not finite")

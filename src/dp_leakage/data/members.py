@@ -59,8 +59,7 @@ def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
     place = {name: row for row, name in enumerate(names)}
     if len(place) < n:
         twice = next(name for row, name in enumerate(names) if place[name] != row)
-        raise UserError(f"two records are called {twice!r}, so that {path} cannot tell them apart; valid are names of "
-                        "which each comes once")  # fmt: skip
+        raise UserError(f"two records are called {twice!r}, so that {path} is ambiguous; names must be unique")
     return place
 
 

@@ -50,7 +50,7 @@ def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
         )
     found = sorted(set(texts))  # an array of texts would have the length of the longest for each record
     if len(found) < 2:
-        raise UserError(f"{where}: names only one person, '{found[0]}'; valid are two persons or more")
+        raise UserError(f"{where}: names only one person, '{found[0]}'; valid are two people or more")
     places = {text: place for place, text in enumerate(found)}
     return np.array([places[text] for text in texts], np.int64), tuple(found)
 

@@ -108,8 +108,8 @@ DEFINITIONS: dict[str, Schema] = {
     "definition": {
         "enum": ["gap", "released"],
         "default": "gap",
-        "description": "What an attribute attack's advantage is: the gap in accuracy between members and others, or "
-        "as in jayaraman2019's released code.",
+        "description": "Definition of an attribute attack's advantage, the gap in accuracy between members and "
+        "non-members, or as in jayaraman2019's released code.",
     },
     "threshold": {
         "enum": ["best", "own"],
@@ -137,7 +137,7 @@ DEFINITIONS: dict[str, Schema] = {
     "across": {
         "enum": [None, "claimed", "spent", "proven"],
         "default": None,
-        "description": "What the horizontal axis shows: the claimed ε, the spent ε, or the proven limit on any "
+        "description": "Horizontal axis, target ε (claimed), accounted ε (spent), or the proven limit on any "
         "attack; null for the ε that all cells have.",
     },
 }

@@ -144,7 +144,7 @@ def models_of(
     settings = settings_of(made, path)
     if settings["engine"] in ENGINES:
         raise UserError(
-            f"{path}: engine {settings['engine']} keeps what its models say, not the models; read the signals instead"
+            f"{path}: engine {settings['engine']} stores its models' outputs, not the models; read the signals instead"
         )
     indices = {name: array for name, array in tensors.items() if name == "train_indices"}
     check_arrays(indices, {"train_indices": Expected("int64", "Kn", NO_ROW, len(data.y) - 1)}, str(path))

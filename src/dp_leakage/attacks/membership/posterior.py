@@ -28,8 +28,7 @@ ATTACK = {
             "exclusiveMinimum": 0,
             "exclusiveMaximum": 0.1,
             "default": 0.001,
-            "description": "What smaller probabilities count as, since the logarithms of tiny ones vary most and "
-            "tell least.",
+            "description": "Lower limit on probabilities, since the logarithms of tiny ones are noisy.",
         },
         "hidden": {
             "enum": ["nothing", "top", "scale", "digits", "all_but_label"],

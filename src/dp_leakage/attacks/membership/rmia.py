@@ -19,7 +19,7 @@ ATTACK = {
         "a": {
             "anyOf": [{"enum": ["auto"]}, {"type": "number", "minimum": 0, "maximum": 1}],
             "default": "auto",
-            "description": "A model that trained on x is taken to give it a·P + 1 − a, where P is that of models "
+            "description": "A model trained on x is assumed to give it a·P + 1 − a, where P is that of models "
             "that did not (the paper's equation 11); `auto` chooses a on the reference models.",
         },
         "temperature": {

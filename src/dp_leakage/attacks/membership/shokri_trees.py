@@ -22,7 +22,12 @@ ATTACK = {
         },
         "rounds": {"$ref": "#/$defs/rounds"},
         "leaves": {"$ref": "#/$defs/leaves"},
-        "learning_rate": {"type": "number", "exclusiveMinimum": 0, "default": 0.1, "description": "Of boosting."},
+        "learning_rate": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 0.1,
+            "description": "Learning rate of boosting.",
+        },
     },
 }
 
