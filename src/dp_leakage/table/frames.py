@@ -200,7 +200,7 @@ def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extr
 
 
 def unprinted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with empty columns ``published`` and ``inside``: they have no print, or none that they
+    """Return rows with empty columns ``published`` and ``inside``: they have no printed number, or none that they
     are compared with.
     """
     return rows.assign(published=np.nan, inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
