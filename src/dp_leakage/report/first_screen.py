@@ -233,8 +233,9 @@ def _bar(measured: int, undefended: int | None, most: int | None) -> Markup:
         parts.append(f'<text x="{min(x(undefended), 400):.1f}" y="84">{undefended} without privacy</text>')
     parts.append(f'<text x="{max(x(measured), 10):.1f}" y="14" class="count">{measured}</text>')
     parts.append(f'<text x="{max(x(measured), 10):.1f}" y="30">measured</text>')
-    if most is not None and most - measured >= 12:
-        parts.append(f'<text x="{x(most):.1f}" y="14" class="count" text-anchor="end">{most}</text>')
-        parts.append(f'<text x="{x(most):.1f}" y="30" text-anchor="end">proven limit</text>')
+    if most is not None and most - measured >= 9:  # else the names would cover each other
+        anchor = "end" if most > 85 else "start"
+        parts.append(f'<text x="{x(most):.1f}" y="14" class="count" text-anchor="{anchor}">{most}</text>')
+        parts.append(f'<text x="{x(most):.1f}" y="30" text-anchor="{anchor}">proven limit</text>')
     parts.append('<text x="10" y="100">50: guessing</text><text x="450" y="100" text-anchor="end">100: certain</text>')
     return Markup(f'<svg viewBox="0 0 460 106" class="guesses" aria-hidden="true">{"".join(parts)}</svg>')
