@@ -435,7 +435,7 @@ LISTS = {
     "a negative number": ("m.npy", np.array([-1]), (), "entry 1 is '-1'"),
     "a fraction": ("m.txt", "1.5", (), "valid are row numbers"),
     "an unknown name": ("m.txt", "b\nz", NAMES, "entry 2 is 'z'; valid are names of the data, such as 'a'"),
-    "a record twice": ("m.txt", "1\n1", (), "record 1 comes twice"),
+    "a record twice": ("m.txt", "1\n1", (), "record 1 occurs twice"),
     "flags for numbers": ("m.txt", "0\n1\n0\n1\n1", (), "occurs twice; list each member once"),
     "nobody": ("m.txt", "\n", (), "lists no members"),
     "a header alone": ("m.csv", "member\n", (), "lists no members"),
@@ -511,10 +511,10 @@ MALFORMED = {
         lambda: pd.concat([table(query=0), changed(member=1).assign(query=1)]),
         "both a member and none",
     ),
-    "the same record twice": (lambda: pd.concat([table(), table().iloc[:1]]), "comes twice"),
+    "the same record twice": (lambda: pd.concat([table(), table().iloc[:1]]), "occurs twice"),
     "members that are among the non-members": (
         lambda: pd.concat([table(), table().query("member == 1").assign(member=0)]),
-        "comes twice",
+        "occurs twice",
     ),
     "a record without a name": (lambda: at(table(), 5, "record", None), "has no record"),
     "models without names of records": (
@@ -675,7 +675,7 @@ def test_references_that_do_not_fit_get_one_sentence(here, capsys):
     assert "is missing (1 of 120)" in said(good[good["record"] != "r7"])
     assert "has the label" in said(good.assign(label=good["label"].where(good["record"] != "r7", 2 - good["label"])))
     assert "no column 'record'" in said(good.drop(columns="record"))
-    assert "goes with --model" in error_of(capsys, "--outputs", here / "o.csv", "--members", "member")
+    assert "needs --model" in error_of(capsys, "--outputs", here / "o.csv", "--members", "member")
     assert "valid is --shadows" in error_of(capsys, "--outputs", here / "o.csv", "--shadow-model", "mlp")
     words = error_of(capsys, "--outputs", here / "o.csv", "--reference-model", "mlp")
     assert "such models are trained on features" in words
@@ -741,7 +741,7 @@ def test_columns_that_the_model_does_not_take_are_left_out_and_copies_are_told(h
     given = ("--model", "m.onnx", "--data", "d.csv", "--label", "label", "--members", "member")
     assert "list it in drop" in error_of(capsys, *given)
     table().to_csv("o.csv", index=False)
-    assert "--drop: goes with --model" in error_of(capsys, "--outputs", "o.csv", "--drop", "note")
+    assert "--drop: needs --model" in error_of(capsys, "--outputs", "o.csv", "--drop", "note")
     assert audit_model.main(["mine", *given, "--drop", "note"]) == 0
     assert "1 record among the members also occurs among the non-members" in capsys.readouterr().out
     source = read_yaml(here / "studies" / "mine.yaml")["datasets"]["mine"]["source"]

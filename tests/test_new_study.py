@@ -232,7 +232,7 @@ def test_data_that_will_not_do_are_refused_in_a_sentence_and_nothing_is_written(
     [
         ("My Study", "wine.csv", "is not a valid name; valid are"),
         ("taken", "wine.csv", "is there already"),
-        ("reconstruct", "wine.csv", "has a meaning of its own here"),
+        ("reconstruct", "wine.csv", "is reserved here"),
         ("mine", "nowhere.csv", "does not exist"),
         ("mine", "", "data is missing"),
         ("", "wine.csv", "name is missing"),

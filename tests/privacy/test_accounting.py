@@ -196,9 +196,9 @@ def test_a_sampler_is_refused_exactly_where_the_accountant_does_not_support_it(n
             lambda: kappa_for("vmf_rdp", epsilon=1, blocks=[9], neighbors="add_remove", **JAYARAMAN),
             "'add_remove' does not hold for noise around each example's gradient",
         ),
-        (lambda: epsilon_spent("rdp", noise_multiplier=0, **JAYARAMAN), "noise_multiplier: 0 is no amount"),
-        (lambda: epsilon_spent("rdp", kappa=1, **JAYARAMAN), "noise_multiplier: None is no amount"),
-        (lambda: epsilon_spent("vmf_pure", kappa=-1, blocks=[9], **JAYARAMAN), "kappa: -1 is no concentration"),
+        (lambda: epsilon_spent("rdp", noise_multiplier=0, **JAYARAMAN), "noise_multiplier: 0 is out of range"),
+        (lambda: epsilon_spent("rdp", kappa=1, **JAYARAMAN), "noise_multiplier: None is out of range"),
+        (lambda: epsilon_spent("vmf_pure", kappa=-1, blocks=[9], **JAYARAMAN), "kappa: -1 is out of range"),
     ],
 )
 def test_impossible_requests_are_refused_in_one_sentence(call, sentence):

@@ -54,7 +54,7 @@ def test_parts_of_one_cell_lie_apart_and_those_of_two_cells_too(studies):
 
 def test_no_attack_can_take_the_place_of_another_part():
     assert set(PARTS) <= set(RESERVED)
-    with pytest.raises(UserError, match="'coins' has a meaning of its own"):
+    with pytest.raises(UserError, match="'coins' is reserved here"):
         attacks_of("file", "coins", {"family": "membership"})
 
 

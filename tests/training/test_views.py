@@ -111,12 +111,12 @@ def test_passes_of_any_width_and_checkpoints_give_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("views", "mechanism", "words"),
     [
-        ({"shift": 2}, None, "valid is such as"),
+        ({"shift": 2}, None, "valid is e.g."),
         ({"count": 0}, None, "views.count is 0 but must be a whole number of at least 1"),
         ({"count": 2, "shift": 10}, None, "more than 10 pixels"),
         (VIEWS, Mechanism("poisson", unit="batch", noise_multiplier=1.0), "each example's whole gradient"),
         (VIEWS, Mechanism("poisson", bound="per_layer", noise_multiplier=1.0), "each example's whole gradient"),
-        (VIEWS, Mechanism("poisson", bound="normalize", noise="vmf", kappa=1.0), "do not go with noise 'vmf'"),
+        (VIEWS, Mechanism("poisson", bound="normalize", noise="vmf", kappa=1.0), "do not work with noise 'vmf'"),
     ],
 )
 def test_impossible_views_are_refused(views, mechanism, words):
