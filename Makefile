@@ -115,6 +115,7 @@ bench-all: bench  ## every benchmark
 	python benchmarks/attacks.py softmax_regression
 	python benchmarks/dag.py
 	python benchmarks/jobs.py
+	python benchmarks/watch.py
 
 reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
 	python -m dp_leakage.reference > docs/reference.md

@@ -68,11 +68,11 @@ def wide_mlp() -> nn.Module:
 
 
 WORKLOADS = {
-    "MNIST CNN, hooks": Workload(mnist_cnn, (1, 28, 28), 128, 200, "hooks"),
-    "MNIST CNN, ghost": Workload(mnist_cnn, (1, 28, 28), 128, 200, "ghost"),
-    "wide MLP, hooks": Workload(wide_mlp, (784,), 64, 100, "hooks"),
-    "digits, hooks": Workload(digits_cnn, (1, 8, 8), 64, 400, "hooks"),
-    "digits, ghost": Workload(digits_cnn, (1, 8, 8), 64, 400, "ghost"),
+    "MNIST CNN, hooks": Workload(mnist_cnn, (1, 28, 28), 128, 100, "hooks"),
+    "MNIST CNN, ghost": Workload(mnist_cnn, (1, 28, 28), 128, 100, "ghost"),
+    "wide MLP, hooks": Workload(wide_mlp, (784,), 64, 60, "hooks"),
+    "digits, hooks": Workload(digits_cnn, (1, 8, 8), 64, 200, "hooks"),
+    "digits, ghost": Workload(digits_cnn, (1, 8, 8), 64, 200, "ghost"),
 }
 
 
@@ -122,7 +122,7 @@ def trained(workload: Workload, watched: bool, seed: int) -> Times:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=11, help="trainings of each kind (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=7, help="trainings of each kind (default: %(default)s)")
     parser.add_argument("--profile", choices=WORKLOADS, help="print where a watched training spends its time")
     options = parser.parse_args()
     torch.set_num_threads(1)

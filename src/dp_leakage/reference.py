@@ -2,6 +2,7 @@
 docs/reference.md``.
 """
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import reduce
@@ -178,13 +179,19 @@ def _settings(declared: Mapping[str, Mapping[str, Schema]]) -> str:
     found: dict[tuple[str, str, str], list[str]] = {}
     for name, schemas in declared.items():
         for key, schema in schemas.items():
-            row = (f"`{key}`", words(schema), schema.get("description", ""))
+            row = (f"`{key}`", _short(words(schema)), schema.get("description", ""))
             found.setdefault(row, []).append(f"`{name}`")
     rows = (
         (key, valid, "all" if len(names) == len(declared) else ", ".join(names), description)
         for (key, valid, description), names in found.items()
     )
     return _rows(("key", "value", "of", "what it is"), rows)
+
+
+def _short(valid: str) -> str:
+    """Shorten the words for valid values to fit a table's cell."""
+    valid = re.sub(r"^an? ", "", valid.replace("a list of items, each ", "a list, each "))
+    return re.sub(r"\b(null|true or false), or an? ", r"\1 or ", valid)
 
 
 def _qualifiers() -> Iterator[tuple[str, ...]]:

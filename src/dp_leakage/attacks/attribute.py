@@ -28,7 +28,7 @@ ATTACK = {
             "enum": ["lower", "closest"],
             "default": "lower",
             "description": "Which value is guessed: the one with the lower loss, or the one whose loss is closest to "
-            "the mean training loss, which the attacker is taken to know.",
+            "the mean training loss, which the attacker is assumed to know.",
         },
     },
     "variants": {

@@ -17,7 +17,7 @@ def person_columns(
     """Return the columns of a score file with a row per repeat and person, in place of one per repeat and record.
 
     Args:
-        asked: the R models under attack and the n queried records, with whose they are.
+        asked: the R models under attack and the n queried records, with their owners.
         said: ``score`` and ``flagged`` of a membership attack, (R, n).
         how: how a person's scores become one. ``sum`` suits logarithms of likelihood ratios: it is the ratio of all
             records together if they are independent. ``mean`` suits scores that also tell how hard a record is;

@@ -1,7 +1,7 @@
 """The commands of ``dp-leakage``.
 
 A command's options are a module of `dp_leakage.options`, which imports no library, so that help costs no more than the
-interpreter's start. What runs is imported after the options have been read.
+interpreter's start. The code to run is imported after the options are parsed.
 """
 
 import os

@@ -141,7 +141,8 @@ def target_of(word: str, known: dict[str, Path]) -> str:
 def check_passed_on(words: Iterable[str]) -> None:
     """Refuse misspelled options of this command or of Snakemake, and missing profiles.
 
-    Snakemake runs without any profile where it finds none of that name. What is near no option may be a plugin's.
+    Snakemake runs without any profile where it finds none of that name. Words similar to no option may belong to a
+    Snakemake plugin.
     """
     words = [*words, ""]
     known = {*snakemake_options(), *options_of.parser()._option_string_actions}

@@ -82,6 +82,6 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{value!r} is not valid; {nearest(value, action.choices)}")
 
     def error(self, message: str) -> NoReturn:
-        """Ends the process with status 2."""
+        """End the process with status 2."""
         print(f"error: {plain(message)}; `{self.prog} --help` says what is valid", file=sys.stderr)
         sys.exit(2)

@@ -16,7 +16,7 @@ def placeless(path: Path) -> Path:
     """Return a file's path relative to the repository or the working folder if the file lies in one of them; see
     `located`.
 
-    What lies with the workflow is then called the same in a clone, in an installed wheel, and from every folder.
+    Files of the workflow then have the same name in a clone, in an installed wheel, and from every folder.
     """
     for folder in (REPOSITORY, Path.cwd()):
         if path.resolve().is_relative_to(folder):

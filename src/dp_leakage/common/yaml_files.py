@@ -1,8 +1,8 @@
 """Read and write YAML in this project's subset.
 
-Plain data come in and no more: mappings with text keys, lists, texts, finite numbers, truth values and null. What else
-YAML knows (tags, dates, octal and sexagesimal numbers) is refused or read as text, so that no other module has to deal
-with it. Files of this kind are trusted, as code is (SECURITY.md): their size is bounded against accidents alone.
+Only plain data are accepted: mappings with text keys, lists, texts, finite numbers, truth values and null. Other YAML
+(tags, dates, octal and sexagesimal numbers) is refused or read as text, so that other modules need not handle it.
+Files of this kind are trusted, as code is (SECURITY.md): their size is limited only against accidents.
 """
 
 import re
@@ -161,7 +161,7 @@ def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> int:
         depth: levels above it.
 
     Returns:
-        How many values there are; what several aliases name counts as often.
+        The number of values; an aliased value counts once per alias.
 
     Raises:
         UserError: a key that is no text, a value of another type, a number that is not finite or beyond 2⁶³, a control

@@ -85,7 +85,7 @@ DEFINITIONS: dict[str, Schema] = {
     "label": {"type": "string", "minLength": 1, "description": "The column with the class."},
     "copies": {
         "enum": ["together"],
-        "description": "`together`: records that are nearly copies of each other count as one person's.",
+        "description": "`together`: near-copies count as records of one person.",
     },
 }
 

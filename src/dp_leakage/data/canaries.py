@@ -43,14 +43,14 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
 
     ``natural``: a member, or a non-member of its class. ``mislabeled``: the same, but both have a wrong label.
     ``optimized``: a vector, or its negative, that has the records' mean length and points in the directions in which
-    they vary least, so that the other records hardly move a model's answer about it (ClipBKD; Jagielski, Ullman & Oprea
-    2020, algorithm 2). ``feature``: a long vector, or its negative, along a feature that is zero in all other records;
-    it adds coordinates to a step's sum that no other record touches. ``blank``: zeros with one label, or zeros with
-    another. ``gradient``: no records; the training puts gradients in their places.
+    they vary least, so that the other records hardly move a model's answer about it (ClipBKD; Jagielski, Ullman &
+    Oprea 2020, algorithm 2). ``feature``: a long vector, or its negative, along a feature that is zero in all other
+    records; it adds coordinates to a step's sum that no other record touches. ``blank``: zeros with one label, or
+    zeros with another. ``gradient``: no records; the training puts gradients in their places.
 
-    If owners are known, canaries are people, in place of people with all their records. A ``natural``
-    or ``mislabeled`` one has all records of a member, or of a non-member with about as many, of whom the longer one is
-    cut; any other has one record.
+    If owners are known, canaries are people, in place of people with all their records. A ``natural`` or
+    ``mislabeled`` one has all records of a member, or of a non-member with about as many, both cut to the smaller
+    number; any other has one record.
 
     Args:
         data: features, labels, roles and perhaps people; the features must be flat, (n, d), for ``feature``.

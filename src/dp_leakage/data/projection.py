@@ -1,9 +1,9 @@
 """Projection of features: scattering, learned features, group normalization, scaling, PCA, private PCA, unit rows.
 
-What is computed from one record alone (scattering, what a network of public records computes, group normalization,
-constants, unit rows) costs no privacy.
-Everything that is fitted here on private records lies outside the privacy budget, as in the papers, except for the
-private PCA and the private scaling, whose costs are composed into ε.
+Features computed from one record alone (scattering, the output of a network trained on public records, group
+normalization, constants, unit rows) cost no privacy. Everything that is fitted here on private records lies outside
+the privacy budget, as in the papers, except for the private PCA and the private scaling, whose costs are composed into
+ε.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -197,14 +197,16 @@ def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
 
 
 def check_range(labels: np.ndarray, n_classes: int, where: str, first: int = 0) -> None:
-    """Complain about the first label outside ``first`` … ``first + n_classes - 1``."""
+    """Raise UserError for the first label outside ``first`` … ``first + n_classes - 1``."""
     valid = (labels >= first) & (labels < first + n_classes)
     words = f"{where}: record {{row}} has the label {{value}}; valid are {first} to {first + n_classes - 1}"
     _require(valid, words, labels)
 
 
 def check_finite(x: np.ndarray, where: str, columns: Sequence[str] = ()) -> None:
-    """Complain about the first number of ``x`` that is NaN, infinite or beyond `LARGEST`, naming record and column."""
+    """Raise UserError for the first number of ``x`` that is NaN, infinite or beyond `LARGEST`, naming
+    record and column.
+    """
     for start in range(0, len(x), 4096):
         part = x[start : start + 4096].reshape(len(x[start : start + 4096]), -1)
         good = np.abs(part) <= LARGEST  # NaN is not

@@ -19,9 +19,9 @@ class Answers(NamedTuple):
         trained_on: bool (K, N), which model was trained on which record.
         log_probability: float64 (K, N, C), of all classes; None if they are not known.
         margin: float64 (Q, K, N), of the record's class; the first query is the record as it is.
-        parameters: int64 (K,), how many numbers each model took from its records; None if that was not asked.
+        parameters: int64 (K,), number of parameters that each model fitted to its records; None if not requested.
         leaves: float64 (K, 3), how anonymous its training records are in the leaves of its trees
-            (`structure.Anonymity`); None if it is not made of trees, or that was not asked.
+            (`structure.Anonymity`); None if it is not made of trees, or not requested.
     """
 
     trained_on: np.ndarray

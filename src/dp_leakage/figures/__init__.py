@@ -103,7 +103,7 @@ DEFINITIONS: dict[str, Schema] = {
     "neighbors": {
         "enum": [None, "add_remove", "zero_out", "replace_one"],
         "default": None,
-        "description": "The neighbors that a spent ε is about; null for those that all cells know.",
+        "description": "Neighbors of the accounted ε; null for the relation that most cells have.",
     },
     "definition": {
         "enum": ["gap", "released"],
@@ -125,14 +125,14 @@ DEFINITIONS: dict[str, Schema] = {
         "type": ["null", "string"],
         "minLength": 1,
         "default": None,
-        "description": "What the groups differ in: `class`, `duplicates` or the name of a sensitive column; null for "
+        "description": "Criterion of the groups, `class`, `duplicates` or the name of a sensitive column; null for "
         "everything that was measured.",
     },
     "most": {
         "type": "integer",
         "minimum": 1,
         "default": 12,
-        "description": "So many groups at most: those in which the attack finds most under any defense.",
+        "description": "Maximum number of groups, those with the largest advantage under any defense.",
     },
     "across": {
         "enum": [None, "claimed", "spent", "proven"],

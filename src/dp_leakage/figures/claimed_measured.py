@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "cells": "bounded",
-    "caption": "The ε that each defense claims, the accounted ε of its training, and the lower bound that an audit "
-    "proves. A measured bound to the right of the accounted ε would prove an error. No orange line: nothing was "
+    "caption": "Target ε of each defense, accounted ε of its training, and the lower bound proven by an audit. A "
+    "bound to the right of the accounted ε would prove an error. No orange line: nothing was "
     "proven. No blue mark: not differentially private, or no valid accountant for the neighbors of the axis. Red "
     "then marks bounds above the ε accounted for other neighbors, converted.",
 }
@@ -37,7 +37,9 @@ PROVED = {"marker": ">", "markersize": 5, "color": MEASURED, "linewidth": 2}
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model), one line per defense and budget; the largest bound of each cell is drawn."""
+    """Draw one panel per (data set, model), one line per defense and budget; the largest bound of each
+    cell is drawn.
+    """
     from matplotlib.lines import Line2D
 
     frame = chosen(metrics, settings)

@@ -14,7 +14,7 @@ from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,
-    "caption": "Every defense and budget in numbers, each beside the paper's where it prints one. A tick says "
+    "caption": "Every defense and budget in numbers, each next to the paper's where it prints one. A tick says "
     "that the printed value lies inside our 95 % interval, a cross that it does not.",
     "settings": {
         "metrics": {
@@ -33,7 +33,7 @@ FIGURE = {
         "compare": {
             "type": "boolean",
             "default": True,
-            "description": "Whether published values stand beside the measured ones.",
+            "description": "Whether published values are shown next to the measured ones.",
         },
     },
 }
@@ -55,7 +55,7 @@ HEADS = {
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), a row per defense and budget.
+    """Return one table per (data set, model), a row per defense and budget.
 
     Settings:
         metrics: what the columns are, each ``METRIC``, ``METRIC/ATTACK`` or, where an attack has several numbers of a

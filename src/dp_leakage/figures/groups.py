@@ -28,7 +28,7 @@ FIGURE = {
     "settings": {
         "attack": {
             "$ref": "#/$defs/attack",
-            "description": "Whose advantage is shown; null for the first that was run.",
+            "description": "Attack whose advantage is shown; null for the first that was run.",
         },
         "by": {"$ref": "#/$defs/by"},
         "most": {"$ref": "#/$defs/most"},
@@ -42,12 +42,12 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "d")
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model), a line for each group, a mark for each defense.
+    """Draw one panel per (data set, model), a line for each group, a mark for each defense.
 
     Settings:
         attack: whose advantage; None: the first that was run.
         by: what the groups differ in, such as ``class`` or a column; None: everything that was measured.
-        most: so many groups of a panel at most: those in which the attack finds most under any defense.
+        most: maximum number of groups in a panel: those with the largest advantage under any defense.
 
     Raises:
         UserError: nothing was measured by group, or not by this attack.
@@ -67,7 +67,7 @@ def draw(
 def group_rows(frame: pd.DataFrame, metric: str, settings: dict[str, Any]) -> pd.DataFrame:
     """Return the csv rows of a metric of one attack, for the shown groups.
 
-    Columns ``attack``, ``by`` and ``group`` say whose they are, ``called`` what stands beside them.
+    Columns ``attack``, ``by`` and ``group`` identify the group, ``called`` is its readable name.
     """
     asked = metric_rows(frame, metric, attack=settings["attack"], by=settings["by"])
     asked = asked[asked["attack"] == asked["attack"].iloc[0]]

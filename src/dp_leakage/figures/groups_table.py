@@ -14,13 +14,13 @@ from dp_leakage.table.words import called, name
 FIGURE = {
     "table": True,
     "part": "groups",
-    "caption": "What one attack finds in each group of records. The excess is the advantage within the group minus "
+    "caption": "Success of one attack in each group of records. The excess is the advantage within the group minus "
     "that among all other records: above 0, the group is easier to attack than the others. Intervals are 95 % for each "
     "number alone.",
     "settings": {
         "attack": {
             "$ref": "#/$defs/attack",
-            "description": "Whose advantage is shown; null for the first that was run.",
+            "description": "Attack whose advantage is shown; null for the first that was run.",
         },
         "by": {"$ref": "#/$defs/by"},
         "most": {"$ref": "#/$defs/most"},
@@ -34,12 +34,12 @@ COLUMNS = {"group_advantage": "advantage", "group_excess": "excess over the othe
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), rows for each defense and budget and the groups under it.
+    """Return one table per (data set, model), rows for each defense and budget and the groups under it.
 
     Settings:
         attack: whose numbers; None: the first that was run.
         by: what the groups differ in, such as ``class`` or a column; None: everything that was measured.
-        most: so many groups of a table at most: those in which the attack finds most under any defense.
+        most: maximum number of groups in a table: those with the largest advantage under any defense.
 
     Raises:
         UserError: nothing was measured by group, or not by this attack.

@@ -16,9 +16,9 @@ from dp_leakage.table.words import name
 FIGURE = {
     "table": True,
     "caption": "How often attacks guess attributes right, compared with imputation: the same guess from the "
-    "attacker's own data, without the model. What the model adds among members but not among others is what it "
-    "remembers of them. If an interval contains 0, nothing is shown. The proven ceiling is what the attack can reach "
-    "among members, given how often it is right about others.",
+    "attacker's own data, without the model. What the model adds among members but not among non-members is "
+    "memorized. If an interval contains 0, nothing is shown. The proven ceiling limits the attack among members, "
+    "given its success among non-members.",
     "proven": True,
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
@@ -38,10 +38,10 @@ CEILING = "at most, proven"
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), a row per defense, budget and attack.
+    """Return one table per (data set, model), a row per defense, budget and attack.
 
     Settings:
-        attack: only this one; None: every attack that stands beside imputation.
+        attack: only this one; None: every attack that is compared with imputation.
 
     Raises:
         UserError: no such attack was measured.

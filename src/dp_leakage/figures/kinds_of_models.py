@@ -33,7 +33,7 @@ MARKERS = "os^DvPXph<"  # one with each color
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per data set, a color and mark per model: open undefended, filled private with its ε.
+    """Draw one panel per data set, a color and mark per model: open undefended, filled private with its ε.
 
     Settings:
         attack: whose advantage; None: that of the attack that finds most in each cell, less the luck of the choice.

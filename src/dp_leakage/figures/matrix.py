@@ -25,8 +25,8 @@ FIGURE = {
     "caption": "Every defense against every attack. The number is the attack's advantage, the true positive rate "
     "minus the false positive rate: 0 is guessing, 1 is certainty. For attribute attacks it is the accuracy on "
     "members minus that on non-members. Bold: its 95 % interval lies above 0. Last column: the maximum that any "
-    "membership attack can reach, proven from the noise. Red: above it with 95 % confidence for all numbers "
-    "at once, so that mechanism, accounting or attack is wrong.",
+    "membership attack can reach, proven from the noise. Red: significantly above it, so mechanism, accounting or "
+    "attack is wrong.",
     "proven": True,
     "settings": {"definition": {"$ref": "#/$defs/definition"}, "threshold": {"$ref": "#/$defs/threshold"}},
 }
@@ -39,7 +39,7 @@ LIMIT = "no attack\nabove"
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model); rows are defenses and budgets, columns attacks.
+    """Draw one panel per (data set, model); rows are defenses and budgets, columns attacks.
 
     Settings:
         definition: of the attribute attacks' advantage, ``gap`` or ``released``.

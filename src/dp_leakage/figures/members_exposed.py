@@ -13,8 +13,8 @@ from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,
-    "caption": "How many members an attacker identifies who wrongly accuses 1, 2 or 5 of 100 non-members. Guessing "
-    "identifies as many as the last line shows; only what exceeds it is leakage.",
+    "caption": "How many members an attacker identifies who wrongly accuses 1, 2 or 5 of 100 non-members. The last "
+    "line is guessing; only the excess over it is leakage.",
     "settings": {
         "attack": {"$ref": "#/$defs/attack", "default": "yeom"},
         "fpr": {
@@ -30,7 +30,7 @@ FIGURE = {
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), a row per defense and budget.
+    """Return one table per (data set, model), a row per defense and budget.
 
     Settings:
         attack: whose scores.

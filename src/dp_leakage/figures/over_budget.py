@@ -49,7 +49,7 @@ FIGURE = {
             "type": ["null", "number"],
             "exclusiveMinimum": 0,
             "default": None,
-            "description": "Where the vertical axis ends; null to fit the data.",
+            "description": "End of the vertical axis; null to fit the data.",
         },
     },
     "variants": {
@@ -114,8 +114,8 @@ FIGURE = {
         },
         "spent_axis": {
             "caption": "The same measurements over the accounted ε: the smallest that a valid accountant proves for "
-            "the training as it was run. Series that are apart over the claimed ε and together here differ only in "
-            "their accounting.",
+            "the training as it was run. Series that differ over the target ε and agree here differ only in their "
+            "accounting.",
             "spent": True,
             "settings": {
                 "across": "spent",
@@ -169,7 +169,7 @@ class Over(NamedTuple):
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model), and per attack or metric where there are several.
+    """Draw one panel per (data set, model), and per attack or metric where there are several.
 
     Settings:
         across: the ε that was really ``spent``, the ε that is ``claimed``, or what is ``proven`` of any attack; None:
@@ -291,8 +291,8 @@ OVER = {None: _over_known, "claimed": _over_claimed, "spent": _over_spent, "prov
 def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., "list[Artist]"], list[str]]:
     """Return the rows with their limits, a function that draws these behind the series, and footnotes.
 
-    Over an ε there is what the noise of each training proves and, if it is asked for, what the point (ε, δ) alone
-    allows. Over the proven risk itself there is neither.
+    Over ε, the limits are proven from the noise of each training and, optionally, allowed by the point (ε, δ) alone.
+    Over the proven risk itself there are none.
     """
     fpr = given.settings.get("fpr")
     if over.x not in ("epsilon", "epsilon_spent"):

@@ -34,7 +34,7 @@ FIGURE = {
             "type": "string",
             "minLength": 1,
             "default": "none",
-            "description": "The defense that the others are compared with.",
+            "description": "The defense with which all others are compared.",
         },
         "fpr": {
             "type": ["null", "number"],
@@ -50,7 +50,7 @@ FIGURE = {
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model); rows are defenses and budgets, columns attacks.
+    """Return one table per (data set, model); rows are defenses and budgets, columns attacks.
 
     Settings:
         attacks: names; empty: all.

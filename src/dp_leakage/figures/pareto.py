@@ -28,7 +28,8 @@ FIGURE = {
     "accounted ε. Bottom right is best: accurate, and nothing leaks. Leakage is the advantage of the strongest attack "
     "on each model. The gray line is the Pareto front of the measured values. Pale points are dominated: another "
     "point is better in both, with separate 95 % intervals (the bars). Differences between the other points may be "
-    "chance. Thresholds are chosen on separate records, and the luck of choosing the attack is taken off. Numbers are "
+    "chance. Thresholds are chosen on separate records, and the advantage is corrected for choosing the attack. "
+    "Numbers are "
     "drawn where there is room; all are in the csv.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
@@ -42,7 +43,7 @@ FRONT = {"color": GRAY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model).
+    """Draw one panel per (data set, model).
 
     Settings:
         attack: whose advantage; None: that of the attack that finds most in each cell, less the luck of the choice.

@@ -13,9 +13,9 @@ from dp_leakage.table.words import name
 FIGURE = {
     "table": True,
     "persons": True,
-    "caption": "What one attack finds out about a person, from the scores of all of that person's records, and "
-    "about a single record. A record is in the training data if its person is. Rows are noise that hides a single "
-    "record and noise that hides a whole person, over ε.",
+    "caption": "Success of one attack against a person, by the scores of all of that person's records, and against "
+    "a single record. People are included with all their records. Rows compare record-level and user-level noise, "
+    "over ε.",
     "settings": {
         "attack": {
             "type": "string",
@@ -44,7 +44,7 @@ HIDDEN = {"person": "a person", "example": "a record"}
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), a row per defense and budget.
+    """Return one table per (data set, model), a row per defense and budget.
 
     Settings:
         attack: whose numbers these are.

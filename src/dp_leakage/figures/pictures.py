@@ -31,8 +31,13 @@ FIGURE = {
             "default": None,
             "description": "The attacks whose images are shown; null for all.",
         },
-        "count": {"type": "integer", "minimum": 1, "default": 8, "description": "How many images stand in a row."},
-        "width": {"type": "number", "exclusiveMinimum": 0, "default": 0.62, "description": "Of an image, in inches."},
+        "count": {"type": "integer", "minimum": 1, "default": 8, "description": "Number of images in a row."},
+        "width": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 0.62,
+            "description": "Width of an image, in inches.",
+        },
     },
 }
 
@@ -129,7 +134,7 @@ class Row(NamedTuple):
 
 @styled
 def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None) -> "tuple[Figure, pd.DataFrame]":
-    """One block of rows per data set: the originals, then a row for each cell, attack and kind of picture.
+    """Draw one block of rows per data set: the originals, then a row for each cell, attack and kind of image.
 
     An attack's arrays are ``original`` (n, c, h, w) and any others of pictures, (n, c, h, w) or, with the repeats in
     front, (R, n, c, h, w), of which the first is shown; arrays of another rank are passed over. Pixels in [0, 1].

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FIGURE = {
     "part": "audit",
     "cells": "private",
-    "caption": "What each audit proves of the claimed ε: 1 is all of it, and more would prove an error. A tick is the "
+    "caption": "Lower bound of each audit as a share of the claimed ε; above 1 it would prove an error. A tick is the "
     "maximum that the design could have shown with perfect scores.",
     "settings": {
         "literature": {
@@ -76,7 +76,7 @@ SEEN = {"white_box": "every step seen", "loss": "loss of the trained model", "ma
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One line for each audit of each cell: its bound over the claimed ε, and what it could have shown.
+    """Draw one line for each audit of each cell: its bound over the claimed ε, and its reach.
 
     Settings:
         literature: published bounds: label, epsilon (claimed) and bound of each.

@@ -17,7 +17,7 @@ from dp_leakage.table.tables import Table, Tables
 FIGURE = {
     "table": True,
     "caption": "What an accusation is worth. The best measured attack accuses ten people: this many of them were in "
-    "the training data. Beside it: how many at most, for any attack, as the noise proves. The rarer members are among "
+    "the training data. Next to it: the proven maximum for any attack. The rarer members are among "
     "the people tested, the less an accusation says.",
     "proven": True,
     "settings": {
@@ -33,7 +33,8 @@ FIGURE = {
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per (data set, model), a row per defense and budget, columns per share of members among those asked.
+    """Return one table per (data set, model), a row per defense and budget, columns per share of members among
+    those asked.
 
     Settings:
         fpr: how often the attacker is wrong about others, 0.01 or 0.001.

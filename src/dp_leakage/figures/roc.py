@@ -55,7 +55,7 @@ BESIDE = 1.05  # from one attack's bar to the next
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model, defense), one curve per attack.
+    """Draw one panel per (data set, model, defense), one curve per attack.
 
     Settings:
         attack: one attack, or a list; None: all.
@@ -143,8 +143,8 @@ def _curve(scores: pd.DataFrame, attack: str, limit_of: Limits, marked: list[flo
 def _beyond(rows: pd.DataFrame) -> list[bool]:
     """Return where a curve exceeds the proven limit, so that mechanism, accounting or attack is wrong.
 
-    By intervals that hold for all points of the figure that have a limit: of so many, one in twenty would lie above a
-    limit near the diagonal by chance.
+    Intervals hold simultaneously for all points with a limit: otherwise one in twenty would exceed a limit near the
+    diagonal by chance.
     """
     limited = (rows["tpr_proven"] < 1) & rows["measured"].notna()
     points = int(limited.sum())

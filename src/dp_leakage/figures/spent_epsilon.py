@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "cells": "private",
-    "caption": "Claimed and accounted ε. Each panel is one way of choosing the noise. The horizontal axis is the ε "
-    "that it claims; the vertical axis is the ε that each accountant finds for the same training. On the gray line the "
+    "caption": "Target and accounted ε. Each panel is one way of choosing the noise. The horizontal axis is the "
+    "target ε; the vertical axis is the ε of each accountant for the same training. On the gray line the "
     "claim is exact; below it the training was more private than claimed, above it less.",
     "settings": {"neighbors": {"$ref": "#/$defs/neighbors"}},
 }
@@ -41,7 +41,7 @@ INVALID_NOTE = "Crosses: a printed formula outside the conditions under which it
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per way of choosing the noise, one line per accountant; cells that spend the same are drawn once.
+    """Draw one panel per way of choosing the noise, one line per accountant; cells that spend the same are drawn once.
 
     Settings:
         neighbors: only ε for this neighboring relation; None: the relation for which the ε is claimed.

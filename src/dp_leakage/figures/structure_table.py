@@ -14,9 +14,9 @@ from dp_leakage.table.words import name
 FIGURE = {
     "table": True,
     "part": "structure",
-    "caption": "What the structure of models gives away without any attack. A cell holds the training records that a "
-    "model answers alike, or that fall into one leaf of a tree. The smaller it is, the less its records are hidden "
-    "among each other. If all records of a cell have one class, the model makes that class certain. A model with "
+    "caption": "Disclosure by the structure of models, without any attack. A cell holds the training records with "
+    "the same output, or in one leaf of a tree. Small cells hide their records less. If all records of a cell have "
+    "one class, the model makes that class certain. A model with "
     "more parameters than training records (residual freedom below 0) can hold all of them. These are counts and have "
     "no intervals.",
 }
@@ -37,7 +37,7 @@ SHARES = ("in_small_cells", "class_disclosed")
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """One table per data set, a row per model, defense and budget; of several repeats the worst one.
+    """Return one table per data set, a row per model, defense and budget; of several repeats the worst one.
 
     Raises:
         UserError: no structure was checked.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "Accuracy during training, on the training records (dashed) and on new ones (solid), "
-    "and the ε spent so far. Lines are means over the repeats, bands their 95 % intervals (Student's t).",
+    "and the accounted ε so far. Lines are means over the repeats, bands their 95 % intervals (Student's t).",
     "needs": "training",
     "settings": {
         "defense": {
@@ -46,7 +46,7 @@ FILLS = ("full", "top", "left", "bottom", "right")
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """Per (data set, model) the accuracies above and, where known, the ε spent so far below.
+    """Draw for each (data set, model) the accuracies and, below, the accounted ε so far if known.
 
     Args:
         metrics: histories of all cells: repeat, epoch, loss, train_accuracy, test_accuracy, the cells' columns and,

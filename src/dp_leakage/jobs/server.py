@@ -43,7 +43,7 @@ PASSING = {VARIABLE, "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMP", "TE
 
 
 class Fork(NamedTuple):
-    """A child that does jobs."""
+    """A child process that runs jobs."""
 
     pid: int
     ended: int  # a file that is readable once it has

@@ -123,7 +123,7 @@ def _student(freedom: float, level: float) -> float:
 def kept(own: RightAnswers, base: RightAnswers, weight: float = 1.0) -> Contrast:
     """Return accuracy(own) − weight · accuracy(base) of the same people, paired by repeat.
 
-    ``base`` may have one repeat, such as a constant guess, which then stands beside each of the other's.
+    ``base`` may have one repeat, such as a constant guess, which is then paired with each repeat of the other.
     """
     repeats = min(len(own.right), len(base.right)) if len(base.right) > 1 else len(own.right)
     difference = own.right[:repeats] - weight * base.right[: repeats if len(base.right) > 1 else 1]

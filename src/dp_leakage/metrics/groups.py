@@ -29,8 +29,8 @@ def measure_groups(frames: Mapping[str, pd.DataFrame], groups: Mapping[str, Mapp
 
     Returns:
         For each attack and group, of single repeats and of all: group_advantage, TPR − FPR within the group; and
-        group_excess, that less the advantage among all records outside the group, if those are enough. Of all repeats
-        also group_auc, within the group; and, without an attack, group_records, how many records the group has.
+        group_excess, that less the advantage among all records outside the group, if those are enough. For all repeats
+            also group_auc, within the group; and, without an attack, group_records, the group's number of records.
     """
     rows: list[dict] = []
     for attack, frame in frames.items():

@@ -1,12 +1,12 @@
 """95 % intervals: of proportions, of crossed effects, and rules for differences, ratios and repeats.
 
 The rules are MOVER ("method of variance estimates recovery", Zou & Donner 2008): the distance from a value to its
-interval's end stands for z·(standard error) on that side, so independent errors add in quadrature on each side. With
+interval's end represents z·(standard error) on that side, so independent errors add in quadrature on each side. With
 score intervals inside, the results stay in range and do not collapse at 0 or 1.
 
-`crossed` is for numbers that are measured on R trainings and n records at once. It takes the contribution of every
-record in every training, so it covers the chance of both, and counts what belongs to one record in one training only
-once. From `FEWEST_REPEATS` trainings on an interval is for any further training, and with fewer for these models alone.
+`crossed` is for numbers measured on R trainings and n records at once. It uses the contribution of every record in
+every training, so it covers the variance of both, and counts the interaction of record and training only once. From
+`FEWEST_REPEATS` trainings on an interval covers further trainings; with fewer it holds for these models only.
 """
 
 from collections.abc import Sequence
@@ -120,7 +120,7 @@ def over_repeats(records: Estimate, values: np.ndarray, limits: tuple[float, flo
         limits: the range of the metric.
 
     Records and repeats are crossed, so the variance of the mean is at most the sum of the two (Owen 2007, "The
-    pigeonhole bootstrap"). What belongs to one record in one repeat is counted twice, which is on the safe side.
+    pigeonhole bootstrap"). The interaction of record and repeat is counted twice, which is conservative.
     """
     n = len(values)
     if n < FEWEST_REPEATS:

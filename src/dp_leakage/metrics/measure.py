@@ -1,7 +1,7 @@
 """Metric rows from score files: one row per repeat, and one for all repeats together.
 
-`metrics.rows` says what a row is. Intervals are 95 %. Those of ``all`` cover the sampling of records and the spread
-between repeats. Those of one repeat cover the sampling of records for that trained model.
+`metrics.rows` says what a row is. Intervals are 95 %. Intervals of ``all`` cover the sampling of records and the
+spread between repeats. Intervals of one repeat cover the sampling of records for that trained model.
 """
 
 from collections.abc import Callable, Iterator, Mapping

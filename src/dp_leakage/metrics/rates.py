@@ -61,8 +61,8 @@ def lowest(worth: float) -> float:
 def tpr_at(score: np.ndarray, member: np.ndarray, fpr: float, owner: np.ndarray | None = None) -> Rate:
     """Return the TPR at an FPR of exactly ``fpr``, with its 95 % interval.
 
-    The value lies between two ranks of non-members, so that a further non-member is named at this rate. Of tied scores
-    a coin names as many as the rate allows. With fewer than four runs the interval is for these models.
+    The value lies between two ranks of non-members, so that a further non-member is named at this rate. Tied scores
+    are flagged at random, as many as the rate allows. With fewer than four runs the interval is for these models.
 
     Args:
         score: float (R, n), of n records in R runs; higher means member.

@@ -19,7 +19,7 @@ FOLDS = 10  # with 200 + 200 records and a leak of .38, choosing costs .01 (.03 
 def named_by_best_threshold(score: np.ndarray, member: np.ndarray, owner: np.ndarray | None = None) -> np.ndarray:
     """Return bool (R, N): the records above the threshold with the largest TPR − FPR on the other folds.
 
-    All records of an owner, int64 (N,) from 0 on, are in one fold; None: every record has an owner of its own.
+    All records of an owner, int64 (N,) from 0 on, are in one fold; None: every record has its own owner.
     """
     member = np.broadcast_to(member, score.shape)
     fold = (np.arange(score.shape[1]) if owner is None else owner) % FOLDS

@@ -55,7 +55,9 @@ QUALIFIERS = {
     "statistic": Qualifier("over targets: `mean` or `median`"),
     "class": Qualifier("the class that a picture is of, from 0", float),
     "layer": Qualifier("the layer whose outputs an attack sees"),
-    "candidates": Qualifier("among how many equally likely images a rebuilt one is to be recognized", float),
+    "candidates": Qualifier(
+        "number of equally likely images among which a reconstructed one is to be recognized", float
+    ),
     "batch": Qualifier("of how many images a gradient is", float),
     "weights": Qualifier("the weights at which a gradient is seen: `initial` or `trained`"),
     "variant": Qualifier("which of an attack's variants"),
@@ -81,8 +83,8 @@ QUALIFIERS = {
     "var_repeats": Qualifier("of such an advantage: the variance that its repeats show", float),
     "var_records": Qualifier("of such an advantage: the variance that its records show", float),
     "var_cells": Qualifier("of such an advantage: the part of both of one record in one repeat", float),
-    "coins": Qualifier("of an audit: how many coins were tossed", float),
-    "guesses": Qualifier("of an audit: how many coins were guessed", float),
+    "coins": Qualifier("of an audit: number of canaries", float),
+    "guesses": Qualifier("of an audit: number of guesses", float),
     "right": Qualifier("of an audit: how many guesses were right", float),
     "confidence": Qualifier("of an audit: of its bound", float),
     "stated": Qualifier("of an audit: whether its bound holds `together` with the study's others or `alone`"),

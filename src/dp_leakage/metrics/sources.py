@@ -78,10 +78,11 @@ def measure_sources(scores: Mapping[str, np.ndarray], asked: Asked) -> list[dict
 
 
 def beyond_references(margin: np.ndarray, others: np.ndarray, member: np.ndarray) -> Estimate:
-    """Return the AUC of the loss of R models, margins (R, n), minus that of M references, (M, n), on the same records.
+    """Return the AUC of the loss of R models, margins (R, n), minus that of M references, (M, n), on the same
+    records.
 
-    The spread of the references says how much trainings differ. Of one or two it is not known, and as much again is
-    allowed for as for a single run's choice of thresholds.
+    The spread of the references says how much trainings differ. With one or two references it is unknown, and the
+    interval is widened as for a single run's choice of thresholds.
     """
     own, theirs = _area(margin, member), _area(others, member)
     (count, models), values = (len(others), len(margin)), theirs.value + theirs.blocks[0].mean(axis=1)

@@ -110,9 +110,9 @@ def compared(frame: pd.DataFrame) -> pd.DataFrame:
 
     A bound that says for which ``neighbors`` it holds is compared with the ε spent for those; where none is known for
     replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is
-    compared with the ε spent for the study's own attacks, else with the claim. What another library claims does not say
-    for which neighbors: a ``presence`` is compared with the claim, replace_one with twice that, which it allows in any
-    case.
+    compared with the ε spent for the study's own attacks, else with the claim. Another library's claim has unknown
+    neighbors: a ``presence`` bound is compared with the claim, a replace_one bound with twice the claim, which holds
+    for either relation.
 
     Args:
         frame: rows over all repeats.

@@ -21,8 +21,8 @@ def measure_structure(said: Answers, y: np.ndarray) -> list[dict]:
     Returns:
         ``cells=answers``, of the training records that a model answers alike, and ``cells=leaves``, of those in one
         leaf of its trees: smallest_cell, in_small_cells (the share in cells of fewer than `SMALL`) and class_disclosed
-        (the share in cells of one class). residual_freedom: training records less parameters. What is not known of a
-        model has no row.
+        (the share in cells of one class). residual_freedom: training records less parameters. Unknown counts have no
+            row.
     """
     found: dict[tuple[str, str], list[float]] = {}  # metric, cells → of each model
     for k, rows in enumerate(said.trained_on):

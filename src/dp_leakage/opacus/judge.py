@@ -216,7 +216,7 @@ def _check_multipliers(findings: Findings, training: Training, counted: list[Cou
         sentence = f"The accountant counts a noise multiplier of {told:.4g}, but the optimizer uses {used:.4g}."
         findings.add(Level.REFUTED, "multiplier", sentence, training.about)
     first, used_now = training.claim.noise_multiplier, training.steps[-1].noise_multiplier
-    if first is not None and abs(used_now - first) > 1e-6 * first and not over:
+    if first is not None and abs(used_now - first) > 1e-6 * first and not over and "count" not in findings:
         sentence = f"The noise multiplier was changed from {first:.4g} to {used_now:.4g}; the accountant counts that."
         findings.add(Level.NOTE, "schedule", sentence, training.about)
 

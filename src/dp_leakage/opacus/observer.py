@@ -22,7 +22,14 @@ from dp_leakage.opacus.clipping import LONGER, clipped_sum, differs, explained
 from dp_leakage.opacus.findings import Findings, Level
 from dp_leakage.opacus.mixing import TOLERANCE, mixing, records_of
 from dp_leakage.opacus.noise import NoiseSums
-from dp_leakage.opacus.preflight import check_loader, check_model, check_optimizer, check_resumed, sampling_of
+from dp_leakage.opacus.preflight import (
+    check_count,
+    check_loader,
+    check_model,
+    check_optimizer,
+    check_resumed,
+    sampling_of,
+)
 from dp_leakage.opacus.record import MOST_BATCHES, UNMATCHED, Batch, Claim, Step, Training, steps_counted
 from dp_leakage.opacus.seams import Seams
 
@@ -166,6 +173,7 @@ class Observer:
         training.names = [names.get(id(p), f"tensor {i + 1}") for i, p in enumerate(optimizer.params)]
         self._modules[id(training.module)] = training
         check_loader(self.findings, training, data_loader)
+        check_count(self.findings, training)
         self._check_others(training)
         if self.canaries and not training.is_sharded:
             from dp_leakage.opacus.canaries import Canaries

@@ -75,6 +75,21 @@ def check_loader(findings: Findings, training: Training, asked_loader: Any) -> N
     check_delta(findings, claim.delta, records, about)
 
 
+def check_count(findings: Findings, training: Training) -> None:
+    """Look whether the noisy count of adaptive clipping is paid for: by more noise on the sum than is counted.
+
+    Opacus 1.5 counts the larger noise itself, as if nothing else were published (Theorem 1 of arXiv:1905.03871).
+    """
+    optimizer, stated = training.optimizer, training.claim.noise_multiplier
+    if hasattr(optimizer, "unclipped_num_std") and stated and optimizer.noise_multiplier > stated * ROUNDING:
+        sentence = (
+            f"Adaptive clipping publishes a noisy count of records too, which the accountant leaves out: it counts a "
+            f"noise multiplier of {optimizer.noise_multiplier:.4g}, where both together are {stated:.4g}. Opacus 1.6 "
+            "mended this."
+        )
+        findings.add(Level.REFUTED, "count", sentence, training.about)
+
+
 def divisor_change(training: Training, loader: Any, batch: int | None) -> str | None:
     """Say how rate or divisor depend on n, so that ε holds only where n is public; None if they do not near n."""
     records = training.claim.records or 0

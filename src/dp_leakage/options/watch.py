@@ -7,7 +7,9 @@ from dp_leakage.common.arguments import Parser, share, whole
 
 WHAT = """Run a training script that uses Opacus, unchanged, and audit it: what each step draws, clips, adds, applies
 and counts is compared with the ε that the script states. Exit status: 0 nothing contradicts it, 3 it is refuted, 2
-something cannot be told; a script that fails keeps its own."""
+something cannot be told; a script that fails keeps its own.
+
+In Python: `with dp_leakage.opacus.watch() as seen: train()`; in a test: `dp_leakage.opacus.assert_private(train)`."""
 TO = "watched"
 
 

@@ -5,7 +5,7 @@ A claim in ``claims.yaml`` says which rows of our csv files it is about and what
 - ``file``: a csv file in the folder of results, or a list of them; ``rows``: a query (`pandas.DataFrame.query`).
 - ``against``: a query for the rows beside them, joined on the columns ``on`` (without these each with each). Their
   columns get the prefix ``other_``; ``other`` is what they measured. ``only``: a query that leaves some of the pairs.
-- ``rank``: a column, for a claim about an order. What is judged then is one number, ``r``: the rank correlation of the
+- ``rank``: a column, for a claim about an order. The judged number is then ``r``: the rank correlation of the
   column with what was measured.
 - ``holds``: a query that a row fulfills if it agrees with the claim.
 

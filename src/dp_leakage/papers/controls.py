@@ -36,8 +36,9 @@ def tried(
         controls: ``file`` and ``setting`` of each, of this paper.
         frames: file → its csv.
 
-    ``missed`` are the prints that our own setting misses, of which ``gained`` are held by the other; ``held`` are
-    those that ours holds, of which ``lost`` are not. Prints of smaller runs are among them.
+    ``missed`` counts prints that our own setting misses, ``gained`` those of them that the other reproduces; ``held``
+    counts prints that ours reproduces, ``lost`` those of them that the other misses. Prints of smaller runs are among
+    them.
     """
     mapped = map_published(published).drop_duplicates("row")
     named = pd.Series(mapped["row"].to_numpy(), index=pd.Index(keys_of(mapped), tupleize_cols=False))

@@ -37,9 +37,9 @@ Explained = Sequence[Mapping[str, Any]]
 def measured_at_scale(files: Mapping[str, pd.DataFrame], full: Sequence[str] = ()) -> pd.DataFrame:
     """Return measurements at a paper's scale: a row with the columns ``FOUND`` for each cell, indexed by `keys_of`.
 
-    A figure says in its column ``inside`` whether the print lies in our interval, and leaves it empty if a run has
-    fewer members than the paper's. So the rows with a value there are those at the paper's scale. Of synthetic data it
-    says so in ``data_source``, and these rows are kept beside them, ``made_up``.
+    A figure's column ``inside`` tells whether the print lies in our interval, and is empty if a run has fewer members
+    than the paper's. So rows with a value there are at the paper's scale. Rows of synthetic data, by ``data_source``,
+    are returned with ``made_up``.
 
     Args:
         files: the csv files of one study's figures, by name.

@@ -47,7 +47,7 @@ class Drawing(NamedTuple):
         sizes: how many examples each model has; those behind are padding.
         generators: each model's stream.
         weights: (K, B), 0 for examples among these that are padding as well, 1 for the others; None if there are none.
-            A GPU would have to wait for their number. Of block ``row`` alone.
+            A GPU would have to wait for their number. Only for block ``row``.
     """
 
     block: Block
@@ -64,7 +64,7 @@ def draws_padding(block: Block, device: torch.device) -> bool:
 
 
 def add_directed_examples(passed: "BackwardPass", drawing: Drawing, total: Parameters) -> None:
-    """total += scale·Σ Xᵢ for each model, with Xᵢ around the directions of each of its examples' gradients.
+    """Compute total += scale·Σ Xᵢ for each model, with Xᵢ around the directions of each of its examples' gradients.
 
     Models share the calls that small draws wait for. Each draws what it draws alone, from its own stream.
     """
@@ -81,7 +81,8 @@ def add_directed_examples(passed: "BackwardPass", drawing: Drawing, total: Param
 def add_directed(
     vectors: Parameters, block: Block, kappa: float, scale: float, total: Parameters, generators: Sequence[Generator]
 ) -> None:
-    """total += scale·X for each model, with X around the direction of its gradient in ``vectors``, shaped as ``total``.
+    """Compute total += scale·X for each model, with X around the direction of its gradient in ``vectors``, shaped
+    as ``total``.
 
     Each model draws what it draws alone, from its own stream.
     """
@@ -106,8 +107,8 @@ def _by_layer(parameters: Parameters) -> list[list[str]]:
 
 
 def _directions(vectors: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
-    """Return the rows of ``vectors`` (n, d) at length 1, and the κ of each: 0, for a uniform draw, if it
-    has no direction.
+    """Return the rows of ``vectors`` (n, d) at length 1, and the κ of each: 0, for a uniform draw, if it has no
+    direction.
     """
     # Squares of small numbers vanish in float32.
     lengths = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)

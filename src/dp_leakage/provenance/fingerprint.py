@@ -43,8 +43,8 @@ class _Kept:
     Attributes:
         found: what the parser found: digest of a file's bytes → `Parsed`; and what `worked_out`
             names.
-        recipes: what fingerprints were taken of: fingerprint → each `Recipe` for it. There are several where files of
-            the user's have the same name and content.
+        recipes: what fingerprints were taken of: fingerprint → each `Recipe` for it. There are several if files of the
+            user have the same name and content.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -152,7 +152,8 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
 def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> bool:
     """Return whether the code still has the fingerprint that another process computed.
 
-    Of files with the same name and content, an edit of one counts for all: the fingerprint does not say whose it is.
+    An edit of one of several files with the same name and content counts for all, since the fingerprint cannot
+    distinguish them.
 
     Args:
         fingerprint: what `code_fingerprint` returned there.

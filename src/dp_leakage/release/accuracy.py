@@ -13,7 +13,7 @@ def accuracy_of(right: np.ndarray, y: np.ndarray, person: np.ndarray | None) -> 
     Args:
         right: bool (n,), n ≥ 1: whether it names the right class of each.
         y: int64 (n,): their classes.
-        person: int64 (n,): whose they are; None if each is a person of its own.
+        person: int64 (n,): whose they are; None if each record has its own owner.
     """
     n = len(right)
     found = wilson(float(right.mean()), n) if person is None else over_people(right, person)

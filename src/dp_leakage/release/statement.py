@@ -296,7 +296,7 @@ def _agree(stated: Any, found: Any) -> bool:
 
 
 def _check_outside(statement: Json, where: str) -> None:
-    """Refuse a statement that lacks what `follows_from` it; UserError too if it cannot follow."""
+    """Refuse a statement that lacks a sentence that `follows_from` it, or whose keys do not allow the derivation."""
     try:
         sentences = follows_from(statement)
     except (KeyError, TypeError, ValueError) as error:

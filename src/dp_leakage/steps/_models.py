@@ -47,7 +47,7 @@ def architecture_of(settings: Json, input_shape: tuple[int, ...], n_classes: int
 def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
     """Return settings with the best learning rate of step ``tune``, and the provenance of the rate.
 
-    Of equally good rates it is the first. Without such a step the settings stay as they are.
+    Ties go to the first rate. Without such a step the settings stay as they are.
 
     Raises:
         UserError: the file is missing, damaged or of other settings.

@@ -24,7 +24,7 @@ def main(
     """Read the target models, or create untrained ones; write the attack's scores (and images).
 
     Args:
-        settings: of what it finds.
+        settings: of the attack's results.
         data: the records.
         scores, images: the files.
         target: the models; None if the attack sees no trained ones.

@@ -156,7 +156,7 @@ def _watch(
 
 
 def _with(company: list[torch.Tensor], rows: torch.Tensor, of: torch.Tensor) -> list[torch.Tensor]:
-    """Return for each canary the other rows of its unit, and its own of ``rows``."""
+    """Return for each canary the other rows of its unit and its own row of ``rows``."""
     return [torch.cat([others, rows[of == place]]) for place, others in enumerate(company)]
 
 
@@ -174,7 +174,9 @@ def _start(
 
 
 def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
-    """Return the person or the (sub)class of every record. That of a pair does not depend on inclusion."""
+    """Return the person or the (sub)class of every record. A pair has one group, whether the canary is included or
+    not.
+    """
     rows = torch.from_numpy(np.concatenate([placed.fixed, placed.held]))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     groups = groups_of(settings["mechanism"], x, y, rows[None], settings["seed"], placed.person)

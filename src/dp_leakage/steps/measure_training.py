@@ -124,7 +124,7 @@ def _spent(training: Training, made: Json, neighbors: Neighbors, ceiling: "Trade
 
 
 def _limit(neighbors: Neighbors, ceiling: "TradeOff | None", rates: Iterable[float]) -> list[Json]:
-    """Return rows of what the training proves for these neighbors, at these FPRs."""
+    """Return rows of the proven limits for these neighbors, at these FPRs."""
     if ceiling is None:
         return []
     said = {"neighbors": neighbors, "source": ceiling.source}

@@ -156,7 +156,7 @@ def _without_attacks(reduction: Json, raw: Json) -> Json:
 def _left_to_scale(reduction: Json, changes: Json) -> Json:
     """Return the part of a scale's changes that applies besides a user's overrides.
 
-    Of two counts the smaller applies. A user's list of numbers, e.g. ε, is cut to the length of the scale's list.
+    The smaller of two counts applies. A user's list of numbers, e.g. ε, is cut to the length of the scale's list.
     Removed entries stay removed. Otherwise the user's value applies.
     """
     left: Json = {}
@@ -208,8 +208,8 @@ def load_studies(
         failed: called with the names that a file's study may have, of those that the run needs, and what is wrong with
             it. If it returns, the study is left out. By default it raises.
         asked: as for `load_study`.
-        needed: given the names that the studies may have, those that the run needs; by default all. Of the others only
-            the schema and the names are checked, and they are left out without a word.
+        needed: given the names that the studies may have, those that the run needs; by default all. For the others only
+            schema and names are checked, and they are silently left out.
         given: keys of the config that the command line set, for the error message.
 
     Raises:

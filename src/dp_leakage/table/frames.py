@@ -73,7 +73,7 @@ def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataF
     """Select the rows of one metric with the given qualifiers; None, or one that does not apply to a row, matches
     any.
 
-    Of `GUESSING` metrics a column ``guessing`` says what naming the most frequent class has, NaN if not known.
+    For `GUESSING` metrics the column ``guessing`` has the value of predicting the most frequent class, NaN if unknown.
 
     Raises:
         UserError: there is none, with what there is.
@@ -189,7 +189,9 @@ def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Sorted by data set, model, series (in the order of legends), budget, metric and epoch; a fresh index."""
+    """Return the rows sorted by data set, model, series (in the order of legends), budget, metric and
+    epoch; a fresh index.
+    """
     ranks = [order(series) for series in series_of(frame)]
     places = {rank: place for place, rank in enumerate(sorted(set(ranks)))}
     keyed = frame.assign(_series=[places[rank] for rank in ranks])

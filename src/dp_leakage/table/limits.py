@@ -46,7 +46,7 @@ def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> 
     Args:
         rows: with the columns of the cell.
         proven: as `divided` gives them.
-        fpr: of ``tpr_proven``; None: of one false alarm in a thousand.
+        fpr: of ``tpr_proven``; None: 0.1 %.
 
     Returns:
         1 where a private cell proves nothing for these neighbors (of μ: infinite), NaN where a cell is not private.

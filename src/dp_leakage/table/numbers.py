@@ -157,7 +157,7 @@ def beside_prints(part: pd.DataFrame, columns: Mapping[str, str], nothing: str =
 
 
 def _pair(row: Any, nothing: str) -> tuple[str, str]:
-    """Return a number with its interval, and its print."""
+    """Return a number with its interval, and the printed number."""
     if row is None:
         return nothing, ""
     counts = row.metric == "members_exposed"

@@ -108,7 +108,7 @@ def map_published(published: pd.DataFrame) -> pd.DataFrame:
 def comparable(published: pd.DataFrame) -> pd.DataFrame:
     """Return the printed rows with a counterpart here, one for each of ``KEYS`` with their qualifiers.
 
-    Of several, a table's print stands before the text's, and an exact one before an approximate one.
+    A table's print takes precedence over the text's, and an exact one over an approximate one.
     """
     mapped = map_published(published)
     mapped = mapped[mapped["reason"] == ""]

@@ -56,7 +56,7 @@ WORDS = {
 def name(identifier: str) -> str:
     """Return a readable name: ``softmax_regression`` → softmax regression, ``cifar100`` → CIFAR-100.
 
-    Of a longer name, the beginning may be known: ``cifar100_small`` → CIFAR-100 small. An attack has the label that it
+    A longer name may have a known beginning: ``cifar100_small`` → CIFAR-100 small. An attack has the label that it
     declares.
     """
     parts = identifier.split("_")

@@ -1,9 +1,9 @@
 """Bounded sum of a step for people in a released model: each person's term is formed before it is added.
 
 A study never forms a person's mean gradient: its length comes from inner products, and it enters the sum record by
-record. If the gradients of a person's records cancel, both round by more than the mean's own length says. Here the mean
-gradient of each person is one float64 vector of P numbers, which is bounded, divided, and rounded to the grid of the
-noise. Then removing a person moves the sum by at most C(1 + `released.SLACK`)/divisor, whatever the records are:
+record. If the gradients of a person's records cancel, both round by more than the mean's own length says. Here the
+mean gradient of each person is one float64 vector of P numbers, which is bounded, divided, and rounded to the grid of
+the noise. Then removing a person moves the sum by at most C(1 + `released.SLACK`)/divisor, whatever the records are:
 
 1. A term is a grid vector of at most that length. The length of a formed vector is off by at most P·2⁻⁵³, relative
    (Higham 2002, equation 3.5: γ_P for the squares, half of it for the root), which has nothing to do with how the
@@ -12,8 +12,8 @@ noise. Then removing a person moves the sum by at most C(1 + `released.SLACK`)/d
    in any order, and the sums with and without a person differ by that person's term alone.
 3. A term depends on the model and on the person's own records, and on nobody else's. In a pass, a person takes the
    place that a model has in an ensemble: a product of its own, in a part of memory of its own, padded to a length that
-   only the person's number of records decides. What lets a model's bytes depend on its company (`lanes.lane_size`)
-   makes people pass one at a time.
+   only the person's number of records decides. For layers whose bytes would depend on the other models in a pass
+       (`lanes.lane_size`), people pass one at a time.
 """
 
 from collections.abc import Iterator

@@ -63,7 +63,7 @@ class Program:
         multiple: batches are padded to a multiple of this many records.
         lengths: (n,), see `backward.record_lengths`.
         tiles: the records of tiles, see `tiles.tile_sizes`; None if units have too many records for them.
-        fixed: what the models have beside their parameters, name → (K, …).
+        fixed: the models' fixed tensors, name → (K, …).
         viewing: the views of each example; lanes then have one model. None for the examples as they are.
     """
 
@@ -119,8 +119,8 @@ class Apart(NamedTuple):
 def fill_gradient(program: Program, batches: list[Batch], step: int = 0, apart: Apart | None = None) -> None:
     """Write every model's gradient into the buffer, for one batch per model.
 
-    ``step`` is counted over the whole training. Of examples that are units, and bounded as a whole, the same pass can
-    also add up some ``apart``.
+    ``step`` is counted over the whole training. If examples are units and bounded as a whole, the same pass can also
+    sum some of them separately (``apart``).
     """
     program.noise.add(step)
     if bounds_examples(program.mechanism):

@@ -7,13 +7,13 @@ floating-point noise that is added to floating-point gradients leaves low bits f
 - batches and noise are drawn by ``os.urandom``;
 - a normal draw is half the sum of four in float64, as in Opacus' secure mode (Holohan & Braghin 2021), so that no
   arithmetic on a result finds the uniforms behind it;
-- sum and noise are rounded to one grid, which depends on no record, before they are added, as integers. What remains is
-  a post-processing of an integer sum plus noise, so no low bit of a gradient is left.
+- sum and noise are rounded to one grid, which depends on no record, before they are added, as integers. The result is a
+    post-processing of an integer sum plus noise, so no low bit of a gradient is left.
 
 Rounding moves neighboring sums apart by at most √P grid steps (P parameters). The grid is so fine, and the training in
 float64, that this and all rounding of the sums stay below `SLACK` of the clipping norm, by which the noise is larger.
-Gradients of a person's records may cancel, and then their sum rounds by more than its own length says. So each person's
-mean gradient is formed, bounded and rounded to the grid before it is added (see `formed`).
+Gradients of a person's records may cancel, and then their sum rounds by more than its own length says. So each
+person's mean gradient is formed, bounded and rounded to the grid before it is added (see `formed`).
 """
 
 import math

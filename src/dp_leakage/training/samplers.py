@@ -231,7 +231,7 @@ def roster(rows: Tensor, groups: Tensor, held: Tensor | None, most: int | None) 
         rows: int64 (m,), the row numbers of this model's records.
         groups: int64 (m,), the owner of each.
         held: bool (m,), which of them the model trains on; None: all.
-        most: at most so many records of a person are in a batch, drawn again each time; None: all.
+        most: maximum records of a person in a batch, drawn again each time; None: all.
     """
     found, own = groups.unique(return_inverse=True)
     held = torch.ones(len(rows), dtype=torch.bool) if held is None else held

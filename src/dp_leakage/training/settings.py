@@ -38,8 +38,9 @@ class TrainingSettings:
             parameters after each step, of which each step takes this share of the average before: less at first, at
             step t at most (1 + t)/(10 + t) (De et al. 2022). It is computed from what is released anyway and costs no
             privacy; None for the last parameters.
-        average_epochs: ≥ 1. The same with the plain mean over the steps of so many last epochs.
-        views: {count, shift, mirror}: each step sees so many varied views of each image, see `training.views`; None for
+        average_epochs: ≥ 1. As ``average_decay``, with the plain mean over the steps of this many last epochs.
+        views: {count, shift, mirror}: each step sees that many augmented copies of each image, see `training.views`;
+            None for
             the images as they are.
         initialization: of the built-in layers: ``torch``, as in PyTorch, or ``glorot``, as in Keras (see
             `layers.initial_parameters`).

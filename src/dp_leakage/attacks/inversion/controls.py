@@ -22,7 +22,7 @@ ATTACK = {
             "type": "integer",
             "minimum": 0,
             "default": 0,
-            "description": "How many subclasses k-means finds in each class, for examples of them; 0 for none.",
+            "description": "Number of k-means subclasses in each class, for example images; 0 for none.",
         },
     },
     "variants": {"inversion_controls": {"label": "pictures without a model"}},

@@ -58,7 +58,7 @@ ATTACK = {
             "type": "number",
             "exclusiveMinimum": 0,
             "default": 0.001,
-            "description": "Of Adam, on the mean squared error.",
+            "description": "Learning rate of Adam, on the mean squared error.",
         },
         "width": {"type": "integer", "minimum": 1, "default": 32, "description": "Channels of the decoders."},
         "spread": {

@@ -26,13 +26,13 @@ ATTACK = {
         "loss": {
             "enum": ["probability", "cross_entropy"],
             "default": "probability",
-            "description": "What is minimized: 1 − p_y (zhang2020, equation 1), or −ln p_y, whose gradient does not "
+            "description": "Minimized loss, 1 − p_y (zhang2020, equation 1), or −ln p_y, whose gradient does not "
             "vanish where p_y is 0.",
         },
         "box": {
             "enum": ["tanh", "none"],
             "default": "tanh",
-            "description": "How pixels stay in [0, 1]: x = (tanh w + 1)/2, or x = w, cut at the end.",
+            "description": "Constraint of pixels to [0, 1], x = (tanh w + 1)/2, or x = w, cut at the end.",
         },
         "gradient": {
             "enum": ["image", "variable"],
@@ -86,7 +86,7 @@ ATTACK = {
             "type": "integer",
             "minimum": 0,
             "default": 0,
-            "description": "Each step evaluates the image shifted by up to so many pixels; the opposite edge moves in.",
+            "description": "Maximum shift of the image in each step, in pixels; the image wraps around.",
         },
         "looks": {
             "type": "integer",

@@ -32,7 +32,7 @@ ATTACK = {
             "type": "integer",
             "minimum": 1,
             "default": 16,
-            "description": "How many reference models, at most, are taken for targets.",
+            "description": "Maximum number of reference models that play the target.",
         },
         "rounds": {"$ref": "#/$defs/rounds", "default": 30},
         "leaves": {"type": "integer", "minimum": 2, "default": 8, "description": "Leaves of each tree."},

@@ -21,7 +21,7 @@ ATTACK = {
             "type": "integer",
             "minimum": 1,
             "default": 2,
-            "description": "Of how many other classes the shares are read, the likeliest first.",
+            "description": "Number of other classes whose shares are read, the likeliest first.",
         },
         "floor": {
             "type": "number",
@@ -34,7 +34,7 @@ ATTACK = {
         "hidden": {
             "enum": ["nothing", "top", "scale", "digits", "all_but_label"],
             "default": "nothing",
-            "description": "What the attacker knows to be hidden of the outputs: nothing, the largest probability, "
+            "description": "Hidden part of the outputs that the attacker knows of, the largest probability, "
             "the scale of confidences, digits, or all but the predicted class.",
         },
         "shown": {
@@ -42,14 +42,14 @@ ATTACK = {
             "exclusiveMinimum": 0,
             "exclusiveMaximum": 1,
             "default": 0.9,
-            "description": "Of `hidden: top`: what the largest probability counts as.",
+            "description": "For hidden top, the value that replaces the largest probability.",
         },
         "decimals": {
             "type": "integer",
             "minimum": 1,
             "maximum": 7,
             "default": 2,
-            "description": "Of `hidden: digits`: the decimals that probabilities are rounded to.",
+            "description": "For hidden digits, the decimals to which probabilities are rounded.",
         },
     },
     "variants": {
@@ -86,9 +86,9 @@ class Law(NamedTuple):
     """Distribution of outputs, each (d,) or (d, d).
 
     Attributes:
-        mean, spread: of a record's expected answer without it, over the records.
-        gain, gains: mean and covariance over the records of what training on a record adds to its expected answer.
-        without, within: covariances of a record's answer over models trained without it and with it.
+        mean, spread: mean and spread over the records of the expected output without the record.
+        gain, gains: mean and covariance over the records of the effect of training on a record's expected output.
+        without, within: covariances of a record's output over models trained without and with it.
     """
 
     mean: np.ndarray

@@ -25,7 +25,7 @@ ATTACK = {
         "temperature": {
             "anyOf": [{"enum": ["auto"]}, {"type": "number", "exclusiveMinimum": 0}],
             "default": "auto",
-            "description": "What logits are divided by; `auto` chooses it on the reference models.",
+            "description": "Divisor of logits; `auto` chooses it on the reference models.",
         },
         "fpr": {
             "type": "number",
@@ -144,8 +144,8 @@ def chosen(margin: np.ndarray, inside: np.ndarray, settings: dict) -> Reach:
     """Choose a and the temperature that let an offline attack on the reference models identify most members.
 
     It maximizes the share of their training records that the attack, helped by the other models, finds at the false
-    positive rate ``fpr``, over `RECORDS` of the records and `MODELS` of the models. Of equally good values it takes the
-    first. Values that the settings fix are not chosen.
+    positive rate ``fpr``, over `RECORDS` of the records and `MODELS` of the models. Ties go to the first value. Values
+    that the settings fix are not chosen.
 
     Args:
         margin, inside: as of `expected`, K ≥ 1.

@@ -35,7 +35,7 @@ ATTACK = {
         "initialization": {
             "enum": ["torch", "glorot"],
             "default": "torch",
-            "description": "How the attack networks begin: as PyTorch's do, or as Keras' do.",
+            "description": "Initialization of the attack networks, as PyTorch's or as Keras'.",
         },
         "learning_rate": {"type": "number", "exclusiveMinimum": 0, "default": 0.01, "description": "Of Adam."},
         "epochs": {

@@ -30,7 +30,7 @@ ATTACK = {
             "type": "number",
             "exclusiveMinimum": 0,
             "default": 0.1,
-            "description": "Of Adam, in pixels' units.",
+            "description": "Step size of Adam, in pixels.",
         },
         "total_variation": {
             "type": "number",

@@ -14,7 +14,7 @@ HALVINGS = 12
 def minimize(
     objective: Callable[[Tensor], Tensor], start: Tensor, steps: int, memory: int = 20, enough: float = -torch.inf
 ) -> Tensor:
-    """Minimizes n functions of d variables side by side (Nocedal & Wright 2006, algorithm 7.5, with backtracking).
+    """Minimize n functions of d variables side by side (Nocedal & Wright 2006, algorithm 7.5, with backtracking).
 
     Args:
         objective: differentiable, x (n, d) → (n,), where element i depends only on row i of x.

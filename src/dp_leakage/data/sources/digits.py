@@ -29,7 +29,7 @@ SOURCE = {
             "type": "integer",
             "minimum": 2,
             "maximum": 600,
-            "description": "How many writers to make up, by clusters of similar style.",
+            "description": "Number of synthetic writers, by clusters of similar style.",
         },
     },
 }

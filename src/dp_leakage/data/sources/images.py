@@ -28,9 +28,9 @@ SOURCE = {
         "per_class": {
             "type": "integer",
             "minimum": 1,
-            "description": "Take so many images of each class, drawn by `seed`.",
+            "description": "Number of images of each class, drawn by `seed`.",
         },
-        "seed": {"type": "integer", "minimum": 0, "description": "Of the draw for `per_class`."},
+        "seed": {"type": "integer", "minimum": 0, "description": "Seed of the draw for `per_class`."},
         "leave_out": {
             "type": "array",
             "items": {"type": "string", "minLength": 1},

@@ -32,7 +32,7 @@ SOURCE = {
         "customers": {
             "type": "integer",
             "minimum": 1,
-            "description": "How many customers with a purchase are made up.",
+            "description": "Number of synthetic customers with a purchase.",
         },
         "items": {"type": "integer", "minimum": 1, "description": "How many items there are."},
         "classes": {"type": "integer", "minimum": 2, "description": "How many clusters of customers become classes."},

@@ -2,8 +2,8 @@
 
 **The pair.** Without the unit, the t noisy sums of an epoch are Q = N(0, σ²I); with it, P = (1/t) Σ_i N(v_i, σ²I),
 where v_i lies along step i and is at most one clipping norm long. The likelihood ratio is a mean over steps, L = (1/t)
-Σ_i R_i. Under Q, the R_i of full length are independent and log-normal, ln R ~ N(−s²/2, s²) with s = 1/σ, so that E R =
-1. All divergences are expectations of convex functions of L under Q: δ(ε) is E (L − e^ε)⁺ if the unit is removed
+Σ_i R_i. Under Q, the R_i of full length are independent and log-normal, ln R ~ N(−s²/2, s²) with s = 1/σ, so that E R
+= 1. All divergences are expectations of convex functions of L under Q: δ(ε) is E (L − e^ε)⁺ if the unit is removed
 (P‖Q), and E (1 − e^ε L)⁺ if it is added (Q‖P).
 
 **Convex order.** X is below Y in this order if E φ(X) ≤ E φ(Y) for every convex φ. So whatever replaces L by something
@@ -17,16 +17,16 @@ above it gives upper bounds in both directions. Three facts are used:
    released, so that L holds no further factors.)
 
 So R is put on a geometric grid by splits (1). Means of 1, 2, 4, … steps and of those that make up t are formed on such
-grids, again by splits (2). What comes out is a likelihood ratio on a grid whose logarithms have one spacing: two
-privacy loss distributions, which compose over epochs like those of any dominating pair (Zhu, Dong & Wang 2022). All
-terms are positive and nothing is transformed, so tails keep their digits. Feldman & Shenfeld (2026, arXiv 2602.17284)
-compute the same distributions in another way.
+grids, again by splits (2). The result is a likelihood ratio on a grid whose logarithms have one spacing: two privacy
+loss distributions, which compose over epochs like those of any dominating pair (Zhu, Dong & Wang 2022). All terms are
+positive and nothing is transformed, so tails keep their digits. Feldman & Shenfeld (2026, arXiv 2602.17284) compute
+the same distributions in another way.
 
 **Neighbors.** Places of other units are drawn independently, so adding a unit and filling its place with nothing are
-the same pair. Replacing a unit is one removal and one addition. With F the distribution of L, a set S with Q(S) = s has
-P(S) ≤ ∫ F⁻¹ over (1 − s, 1) with the one unit, and P'(S) ≥ ∫ F⁻¹ over (0, s) with the other (convex order keeps both).
-Both are reached at once where P has the density F⁻¹(u) and P' has F⁻¹(1 − u) on (0, 1). So these dominate an epoch;
-their loss is a difference of two places.
+the same pair. Replacing a unit is one removal and one addition. With F the distribution of L, a set S with Q(S) = s
+has P(S) ≤ ∫ F⁻¹ over (1 − s, 1) with the one unit, and P'(S) ≥ ∫ F⁻¹ over (0, s) with the other (convex order keeps
+both). Both are reached at once where P has the density F⁻¹(u) and P' has F⁻¹(1 − u) on (0, 1). So these dominate an
+epoch; their loss is a difference of two places.
 """
 
 from collections.abc import Iterator
@@ -159,9 +159,10 @@ def _with_zeros(total: Ratio, a: Ratio, b: Ratio, weight: float) -> Ratio:
 
 
 def one_epoch(apart: float, steps: int, points: int) -> Ratio | None:
-    """Return L of t steps, on grids of at least ``points`` per standard deviation of ln L; None if a grid is too large.
+    """Return L of t steps, on grids of at least ``points`` per standard deviation of ln L; None if a grid is too
+    large.
 
-    By binary powers: means of 1, 2, 4, … steps, and of those that make up t.
+    It uses binary powers: means of 1, 2, 4, … steps, combined to t.
     """
     power, whole, done, size = one_step(apart, apart / points), None, 0, 1
     while True:

@@ -51,7 +51,7 @@ MECHANISMS = {
                 "exclusiveMinimum": 0,
                 "maximum": 0.5,
                 "default": 0.001,
-                "description": "Of each step's budget, what finding the norm may spend.",
+                "description": "Share of each step's budget for finding the norm.",
             },
         },
         step={"unit": "example"},

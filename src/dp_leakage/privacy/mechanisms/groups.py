@@ -32,7 +32,7 @@ MECHANISMS = {
             "partition": {
                 **enum("kmeans", "random"),
                 "default": "kmeans",
-                "description": "How a class is divided: into clusters of similar records, or at random.",
+                "description": "Division of a class, into clusters of similar records or at random.",
             },
         },
         step={"unit": "subclass"},

@@ -14,19 +14,19 @@ MECHANISMS = {
     "person": Declaration(
         label="person-level DP-SGD",
         guarantee="Hides each person with all records: add_remove and replace_one under Poisson batches, zero_out and "
-        "replace_one where each person comes once an epoch.",
+        "replace_one if each person is used once an epoch.",
         module=gaussian.HERE,
         noise="gaussian",
         schemas={
             "most": {
                 "anyOf": [{"const": "all"}, COUNT],
                 "default": "all",
-                "description": "So many records of a person at most are in a batch.",
+                "description": "Maximum records of a person in a batch.",
             },
             "chosen": {
                 **enum("each_step", "first"),
                 "default": "each_step",
-                "description": "Which these are: drawn anew for each batch, or the first in the file.",
+                "description": "Choice of these records, drawn again for each batch, or the first in the file.",
             },
         },
         step={"unit": "person"},

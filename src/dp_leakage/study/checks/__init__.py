@@ -1,6 +1,7 @@
 """Checks of names and combinations in a study that its schema cannot express, before anything runs.
 
-Each complaint names the key. Helpers that start with ``check_`` raise UserError with the first fault that they find.
+Each error message names the key. Helpers that start with ``check_`` raise UserError for the first error that they
+find.
 """
 
 from collections.abc import Iterable
@@ -33,7 +34,7 @@ __all__ = ["check_reach", "check_sizes", "check_study"]
 def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
     """Raise UserError for the first error of a study.
 
-    Beside this, `check_reach` asks what its audits can reach, and `check_sizes` how many records there are.
+    Separately, `check_reach` checks the reach of its audits, and `check_sizes` the number of records.
 
     Args:
         study: a study that the schema has approved.
