@@ -12,11 +12,11 @@ this way, and so do plugins:
     }
 
 ``settings`` are names with their JSON Schemas (`schemas.SETTING`), each with a default. A plain value in place of a
-schema is the default alone: in a variant it replaces the default and leaves the rest; elsewhere the setting may hold
-values of the same type. ``{"$ref": "#/$defs/alpha"}`` is a schema that several files share, written beside the
-registry; keys beside the reference replace its own. A file that declares several things names them in ``variants``.
-Each variant says what it changes, either in the file's own declaration or in that of an earlier variant that it is
-``like``. A file without that key declares one thing, which has the file's name.
+schema is a default: in a variant it replaces only the default; elsewhere the setting takes values of the same type.
+``{"$ref": "#/$defs/alpha"}`` is a schema that several files share, defined next to the registry; further keys override
+its own. A file that declares several things names them in ``variants``. Each variant lists its changes to the file's
+own declaration, or to an earlier variant named by ``like``. A file without that key declares one thing, which has the
+file's name.
 """
 
 import ast
