@@ -45,6 +45,7 @@ STUDIES = {
     "data set with a name in capital letters": {"datasets": {"Müller": {"source": "digits"}}},
     "figure with a blank in its name": {"figures": {"fig pareto": {"kind": "pareto", "title": "A"}}},
     "negative epsilon": {"epsilon": [1, -2]},
+    "measure of use that there is not": {"utility": "auc"},
     "subclass without number": {
         "defenses": [{"defense": "none"}, {"defense": "subclass", "accountant": "class_moments"}]
     },

@@ -7,12 +7,13 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common import user_code
 from dp_leakage.data import SOURCES
 from dp_leakage.figures import FIGURES
+from dp_leakage.metrics.utility import UTILITIES
 from dp_leakage.models.layers.own import OWN
 from dp_leakage.privacy.accounting import ACCOUNTANTS
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
 from dp_leakage.privacy.mechanisms import MECHANISMS
 
-TABLES = (ATTACKS, FIGURES, SOURCES, OWN, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
+TABLES = (ATTACKS, FIGURES, SOURCES, OWN, ACCOUNTANTS, MECHANISMS, UTILITIES, user_code.FILES, user_code.DEFINED)
 LISTS = (SAMPLERS, UNITS, user_code.FOLDERS, sys.path)
 
 

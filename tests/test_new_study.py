@@ -307,3 +307,47 @@ def test_a_key_and_what_to_skip_go_into_the_study():
     file = new_study("images", "--leave-out", "thumbs", "--skip-damaged", name="pictures")
     source = loaded(file).spec["datasets"]["pictures"]["source"]
     assert (source["leave_out"], source["skip_damaged"]) == (["thumbs"], True)
+
+
+def table(file: str, n: int, rare: float = 0.5) -> None:
+    rng = np.random.default_rng(0)
+    values = pd.DataFrame(rng.normal(size=(n, 4)).round(3), columns=list("abcd"))
+    values.assign(y=np.where(np.arange(n) < rare * n, "yes", "no")).to_csv(file, index=False)
+
+
+@pytest.mark.parametrize(
+    ("n", "rare", "said"),
+    [
+        (
+            160,
+            0.5,
+            r"a probability of (less than 5|about \d) %\. More repeats do not make it 80 %; about [\d,]+ records do\.",
+        ),
+        (800, 0.5, r"a probability of about \d\d %\. More repeats do not make it 80 %; about [\d,]+ records do\."),
+        (4000, 0.5, r"a probability of (about 9\d|more than 99) %\.$"),
+        (4000, 0.02, r"More repeats do not make it 80 %; about [\d,]+ records do\."),
+    ],
+)
+def test_a_new_study_says_before_it_runs_how_likely_it_decides_and_keeps_that_as_a_comment(capsys, n, rare, said):
+    table("t.csv", n, rare)
+    file = new_study("t.csv", "--label", "y")
+    begins = "With 16 repeats, a setting that loses 5 % and has an advantage of 0.05 is recommended with"
+    (sentence,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(begins)]
+    assert re.search(said, sentence)
+    comment = " ".join(line.removeprefix("#").strip() for line in file.read_text().splitlines() if line[:1] == "#")
+    assert sentence in comment
+
+
+def test_as_many_records_as_it_asks_for_suffice(capsys):
+    table("t.csv", 800)
+    new_study("t.csv", "--label", "y")
+    asked = int(re.search(r"about ([\d,]+) records do", capsys.readouterr().out)[1].replace(",", ""))
+    table("more.csv", asked)
+    new_study("more.csv", "--label", "y", name="more")
+    assert "do not make it" not in capsys.readouterr().out
+
+
+def test_a_study_of_a_rare_class_judges_by_auroc_and_says_so(capsys):
+    table("t.csv", 2000, 0.04)
+    assert loaded(new_study("t.csv", "--label", "y")).spec["utility"] == "auroc"
+    assert "Use is judged by AUROC, since one class dominates." in capsys.readouterr().out

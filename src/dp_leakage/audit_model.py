@@ -221,9 +221,7 @@ def _given_outputs(options: argparse.Namespace) -> Given:
         raise UserError("model: a table of outputs is audited without it; valid is --outputs or --model, not both")
     for key in ("weights", "draws", "data", "label", "members", "key", "drop", "categorical", "missing"):
         if getattr(options, key):
-            raise UserError(
-                f"--{key}: goes with --model; a table of outputs says label, member and record in its columns"
-            )
+            raise UserError(f"--{key}: needs --model; a table of outputs has label, member and record as columns")
     reference, online, warning = None, False, ""
     if options.references:
         file = user_path(options.references)
@@ -291,7 +289,9 @@ def _given_shadows(file: Path, found: Outputs, path: Path, raw: Raw) -> Json:
         if outputs.log_probability is None:
             raise UserError(f"shadows: {name} has only losses or margins; valid are outputs for every class")
     if others.member is None:
-        raise UserError(f"shadows: {file} has no column 'member'; it must say which shadow model was trained on what")
+        raise UserError(
+            f"shadows: {file} has no column 'member'; it must list the training records of each shadow model"
+        )
     inside = others.member[:, raw.given["test"]]
     for model, row in enumerate(inside, start=1):
         count = int(min(row.sum(), (~row).sum()))
@@ -338,7 +338,7 @@ def _given_model(options: argparse.Namespace) -> Given:
         model = {"engine": "module", "architecture": {"name": options.model, "weights": weights, **_draws(options)}}
     elif Path(options.model).suffix in NOT_MODELS:
         raise UserError(
-            f"model: {options.model} holds weights or a pickle, which cannot be asked alone; valid is an .onnx file, "
+            f"model: {options.model} holds weights or a pickle, which cannot be run alone; valid is an .onnx file, "
             "or --model my_module:Class with --weights"
         )
     else:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.names import check_name
@@ -28,8 +29,13 @@ from dp_leakage.data.profile import copies_of, is_harmless, profile, single_clas
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import OUTSIDERS, POOL, TUNING
 from dp_leakage.data.splits import automatic_roles, split, split_persons
+from dp_leakage.metrics.utility import ACCURACY, label_of, utility_for
 from dp_leakage.options.new_study import parser
 from dp_leakage.provenance.files import write_text
+from dp_leakage.report.answer import Acceptable
+from dp_leakage.report.forecast import WANTED
+from dp_leakage.report.planned import LEAKS, LOSES, Planned
+from dp_leakage.report.words import RARELY
 from dp_leakage.study.file import study_files
 from dp_leakage.study.protocol import seed_of
 
@@ -46,6 +52,7 @@ RATES = [0.001, 0.003, 0.01, 0.03]  # for Adam; the best rates of undefended and
 NAMES = re.compile(r'\s*(?:"([^"]*)"|([^,]*))\s*(?:,|$)')  # between commas, in double quotes or bare
 NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 SIDE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
+SURE = 0.99  # a probability above which none is told
 MOST_FEATURES = 5  # columns that attribute inference guesses
 
 QUESTION = (
@@ -58,6 +65,7 @@ COMMENTS = {
         "In each repeat every record of the pool is in or out of training by a fair coin; the other repeats of a cell "
         "are the attackers' references, so that no further model is trained."
     ),
+    "utility": "The measure of use: nearly all records have one class, so that accuracy would say little.",
     "repeats": "Models per cell; more make the intervals narrower and the attacks stronger.",
     "defenses": "The last has Poisson batches, accounted for with Rényi divergences: the usual way; a cell for each ε.",
     "tune": (
@@ -201,7 +209,13 @@ def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> 
     ]
     comments = {key: words.replace("NAME", name) for key, words in COMMENTS.items()}
     projection = _projection(raw)
-    text = written(_spec(name, study_seed, source, roles, projection, _askable(raw, rows)), header, comments)
+    measure = utility_for(None, raw.y[rows[POOL]], raw.y[rows[OUTSIDERS]])
+    spec = _spec(name, study_seed, source, roles, projection, _askable(raw, rows), measure)
+    y = raw.y[rows[OUTSIDERS]]
+    # A measure of rare classes is known as well as the records of the rarest are many.
+    tested = roles[OUTSIDERS] if measure == ACCURACY else 2 * int(np.unique(y, return_counts=True)[1].min())
+    power = _power(spec, roles, what, min(tested, roles[OUTSIDERS]))
+    text = written(spec, [*header, *power], comments)
     fitted = (projection or {}).get("fit_on", [])
     sizes = [
         f"  {role:<18}{count:>7,}   {ROLES[role]}{SCALING if role in fitted else ''}" for role, count in roles.items()
@@ -216,7 +230,49 @@ def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> 
         if "sensitive" in source and raw.person is not None
         else []
     )
-    return text, [summary, *raw.notes, *sizes, *untuned, *unguessed, *beware(remarks)]
+    judged = [] if measure == ACCURACY else [f"Use is judged by {label_of(measure)}, since one class dominates."]
+    return text, [summary, *raw.notes, *sizes, *judged, *untuned, *unguessed, *power, *beware(remarks)]
+
+
+def _power(spec: Json, roles: dict[str, int], what: str, tested: int) -> list[str]:
+    """Return how likely the study recommends a setting well within the limits, and what would make it `WANTED`.
+
+    Args:
+        spec: the study.
+        roles: role → how many records, or persons, it has.
+        what: these in a word.
+        tested: how many of those on which use is measured decide it.
+    """
+    membership = sum(ATTACKS[attack].family == "membership" for attack in spec["attacks"])
+    planned = Planned(roles[POOL], tested, spec["repeats"], membership, len(spec["models"]))
+    limits = Acceptable()
+    probability, enough = planned.probability(limits), planned.enough(limits)
+    shown = f"about {100 * min(max(probability, RARELY), SURE):.0f} %"
+    shown = shown if RARELY <= probability <= SURE else shown.replace("about", "less than", 1)
+    shown = shown if probability <= SURE else shown.replace("less", "more", 1)
+    words = (
+        f"With {planned.repeats} repeats, a setting that loses {100 * LOSES * limits.accuracy_loss:g} % and has an "
+        f"advantage of {LEAKS * limits.advantage:g} is recommended with a probability of {shown}."
+    )
+    wanted = f"{100 * WANTED:.0f} %"
+    if probability >= WANTED:
+        return [words]
+    if enough is not None:
+        return [f"{words} {enough} repeats make it {wanted} (key repeats)."]
+    if (times := planned.times_records(limits)) is None:
+        return [words]
+    more = two_digits(times * sum(roles.values()))
+    return [f"{words} More repeats do not make it {wanted}; about {more:,} {what} do."]
+
+
+def two_digits(number: float) -> int:
+    """Return a number in two digits, rounded up.
+
+    >>> two_digits(1234.0), two_digits(7.0)
+    (1300, 7)
+    """
+    scale = 10 ** max(int(log10(number)) - 1, 0)
+    return ceil(number / scale) * scale
 
 
 def beware(remarks: list[str]) -> list[str]:
@@ -232,7 +288,15 @@ def _projection(raw: Raw) -> Json | None:
     return {} if binary else {"scale": "standard", "fit_on": [OUTSIDERS]}
 
 
-def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection: Json | None, features: int) -> Json:
+def _spec(
+    name: str,
+    seed: int,
+    source: Json,
+    roles: dict[str, int],
+    projection: Json | None,
+    features: int,
+    measure: str,
+) -> Json:
     """The study, as written to its file.
 
     Args:
@@ -241,6 +305,7 @@ def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection:
         roles: how many records each has.
         projection: how the columns of a table are scaled; None for images.
         features: how many features attribute inference guesses; 0 for none.
+        measure: of use.
     """
     pool = roles[POOL]
     members = pool // 2
@@ -263,6 +328,7 @@ def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection:
         "question": QUESTION,
         "seed": seed,
         "design": "coins",
+        **({} if measure == ACCURACY else {"utility": measure}),
         "repeats": 16,
         "delta": min(1e-5, 10.0 ** -ceil(log10(pool) + 1)),
         "epsilon": [0.1, 1, 2, 5, 10, 50, 100, 1000],
@@ -292,7 +358,9 @@ def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection:
         ],
         "attacks": attacks,
         **({"groups": ["class", "sensitive"]} if _has_groups(source) else {}),
-        "figures": _figures(attribute=features > 0, network="mlp" if table else "cnn_small", source=source),
+        "figures": _figures(
+            attribute=features > 0, network="mlp" if table else "cnn_small", source=source, use=label_of(measure)
+        ),
         "choices": [choice],
         "scales": {"smoke": SCALES["smoke"] | (FEWER_RATES if tuned else {})},
     }
@@ -303,15 +371,16 @@ def _has_groups(source: Json) -> bool:
     return "sensitive" in source and not by_person(source)
 
 
-def _figures(*, attribute: bool, network: str, source: Json) -> Json:
+def _figures(*, attribute: bool, network: str, source: Json, use: str) -> Json:
+    use = f"{use[:1].upper()}{use[1:]}"
     person = by_person(source)
     guessed = {"attack": "yeom_attribute", "definition": "gap"}
     membership = ["yeom", "lira_online", "rmia_online"]
     lira = {"attack": "lira_online"}
     exposed = _attacked("vulnerability", "Who is exposed", lira | {"budgets": 3})
     return {
-        "fig_pareto": _figure("pareto", "Accuracy against leakage", ["training", *membership]),
-        "fig_accuracy_loss": _figure("accuracy_loss", "Accuracy lost to each privacy budget", ["training"]),
+        "fig_pareto": _figure("pareto", f"{use} against leakage", ["training", *membership]),
+        "fig_accuracy_loss": _figure("accuracy_loss", f"{use} lost to each privacy budget", ["training"]),
         "fig_leakage_yeom": _attacked("leakage", "Membership, loss threshold (Yeom)", {"attack": "yeom"}),
         "fig_leakage_lira": _attacked("leakage", "Membership, likelihood ratio (LiRA)", lira),
         "fig_leakage_rmia": _attacked("leakage", "Membership, against others (RMIA)", {"attack": "rmia_online"}),

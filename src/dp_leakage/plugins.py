@@ -1,4 +1,4 @@
-"""A user's own attacks, figures, sources of data, layers and mechanisms, one file each.
+"""A user's own attacks, figures, sources of data, layers, mechanisms and measures of use, one file each.
 
 They lie in folders that config.yaml names under ``plugins``.
 
@@ -10,6 +10,7 @@ stays quick and imports nothing that only a job needs:
     SOURCE = {"summary": "What it is."}        # and a function ``load``, see ``dp_leakage.data``
     LAYER = {"class": "Softplus"}              # and that class, see ``dp_leakage.models.layers.own``
     MECHANISM = {}                             # and what it does itself, see below
+    UTILITY = {"label": "top-3 accuracy"}      # and a function ``measure``, see ``dp_leakage.metrics.utility``
 
 A mechanism defines the parts of a private training step that it does itself; the rest is DP-SGD's:
 
@@ -44,6 +45,7 @@ from dp_leakage.common.schemas import ANY, TEXT, check, enum, table
 from dp_leakage.common.user_code import DEFINED, FILES, add_folder
 from dp_leakage.data import SOURCES, sources_of
 from dp_leakage.figures import FIGURES, figures_of
+from dp_leakage.metrics.utility import UTILITIES, own_utility
 from dp_leakage.models.architectures import ACTIVATIONS
 from dp_leakage.models.layers.own import OWN, layers_of
 from dp_leakage.privacy.defenses import PLAIN
@@ -58,6 +60,7 @@ SCORE = (("target", "reference", "settings", "seed"), ("target", "data", "fitted
 FIT = ("models", "settings", "seed")
 DRAW = ("metrics", "settings", "published")
 LOAD = ("spec", "data_dir")
+MEASURE = ("labels", "probabilities")
 # The functions that a mechanism may define, and their arguments.
 STEP = {
     "bound": ("norms", "clip_norm"),
@@ -200,6 +203,12 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
     _enter(path, MECHANISMS, name, declared, "a defense")
 
 
+def _utility(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
+    check(given, table({"label": TEXT}), f"plugin {path}")
+    _define(path, functions, {"measure": MEASURE})
+    _enter(path, UTILITIES, name, own_utility(name, given.get("label", name)), "a measure of use")
+
+
 def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
     """Refuse parts of a mechanism that would not act: only what the file itself defines does, one noise at most."""
     for node in tree.body:
@@ -282,4 +291,11 @@ def _parsed(path: Path) -> ast.Module:
 
 
 # The word by which each kind of plugin declares itself.
-ENTERED = {"ATTACK": _attack, "FIGURE": _figure, "SOURCE": _source, "LAYER": _own_layer, "MECHANISM": _mechanism}
+ENTERED = {
+    "ATTACK": _attack,
+    "FIGURE": _figure,
+    "SOURCE": _source,
+    "LAYER": _own_layer,
+    "MECHANISM": _mechanism,
+    "UTILITY": _utility,
+}

@@ -24,13 +24,13 @@ from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS
 HEAD = """\
 # Reference
 
-Every key of `config.yaml` and of a study file, and every name that they can hold. Made from the schemas and from what
-attacks, figures and so on declare, by `make reference`; do not edit it by hand.
+Every key of `config.yaml` and of a study file, and every valid name. `make reference` generates this page from schemas
+and declarations; do not edit it by hand.
 """
 COLUMNS = """\
 A row of `metrics.parquet` is one number: `metric`, `repeat` (`"0"`, `"1"`, … or `"all"`), `value`, and `low` and
-`high`, its 95 % interval. What else it depends on stands in columns of their own, null where they do not apply. A file
-has those of them that one of its rows needs. The csv of a figure has them too, beside the columns of the cell.
+`high`, its 95 % interval. Qualifiers have columns of their own, null where they do not apply. A file has only the
+columns in use. The csv of a figure has them too, with the columns of the cell.
 """
 CHANGES = "_changes"  # ending of definitions that have another one's keys, none of them required
 Json = dict[str, Any]
@@ -140,7 +140,28 @@ def _kind(schema: Json) -> str:
 def _attacks() -> Iterator[tuple[str, ...]]:
     for name, entry in ATTACKS.items():
         needs = f"{entry.needs} models" if entry.needs else "–"
-        yield f"`{name}`", entry.family, entry.reads, needs, _words(entry.settings)
+        base = _base(name)
+        changes = {key: value for key, value in entry.settings.items() if value != ATTACKS[base].settings.get(key)}
+        told = (
+            _words(entry.settings) if base == name else f"as `{base}`" + (f", but {_words(changes)}" if changes else "")
+        )
+        yield f"`{name}`", entry.family, entry.reads, needs, told
+
+
+def _base(name: str) -> str:
+    """Return the first attack of the file that declares an attack: its variants are told as changes to it."""
+    return next(other for other, entry in ATTACKS.items() if entry.module == ATTACKS[name].module)
+
+
+def _group(names: list[str]) -> str:
+    """List names, with all attacks of one file by the first."""
+    if not set(names) <= set(ATTACKS):
+        return ", ".join(f"`{name}`" for name in names)
+    files = {base: [other for other in ATTACKS if _base(other) == base] for base in dict.fromkeys(map(_base, names))}
+    whole = {base: len(own) > 2 and set(own) <= set(names) for base, own in files.items()}
+    told = [f"`{base}` and its variants" if whole[base] else "" for base in files]
+    rest = [f"`{name}`" for name in names if not whole[_base(name)]]
+    return ", ".join([*filter(None, told), *rest])
 
 
 def _figures(kinds: Mapping[str, FigureKind]) -> Iterator[tuple[str, ...]]:
@@ -180,9 +201,9 @@ def _settings(declared: Mapping[str, Mapping[str, Schema]]) -> str:
     for name, schemas in declared.items():
         for key, schema in schemas.items():
             row = (f"`{key}`", _short(words(schema)), schema.get("description", ""))
-            found.setdefault(row, []).append(f"`{name}`")
+            found.setdefault(row, []).append(name)
     rows = (
-        (key, valid, "all" if len(names) == len(declared) else ", ".join(names), description)
+        (key, valid, "all" if len(names) == len(declared) else _group(names), description)
         for (key, valid, description), names in found.items()
     )
     return _rows(("key", "value", "of", "what it is"), rows)

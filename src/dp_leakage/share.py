@@ -69,7 +69,7 @@ class Listed(NamedTuple):
         figures: names of its figures.
         refuted: the cells whose ε an attack refutes.
         ceiling: the largest ε of models that go unasked.
-        reduced: what a reduced run says of itself, "" at full scale.
+        reduced: warning of a reduced run, "" at full scale.
     """
 
     cells: set[str]

@@ -63,3 +63,20 @@ def test_a_folder_that_takes_no_byte_is_named_before_anything_runs(tmp_path):
     for how, folder, why in (("full", ".snakemake", "File too large"), ("", "logs", "")):
         assert said(["-c", code, how, folder], cwd=tmp_path).startswith(f"error: {folder} cannot be written: {why}")
     assert list((tmp_path / ".snakemake").iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["", "beside"])
+@pytest.mark.parametrize("command", ["console", "snakemake"])
+def test_a_file_that_hides_a_library_is_named(tmp_path, monkeypatch, command, place):
+    """A job imported the user's matplotlib.py, and its figure ended in a traceback."""
+    (tmp_path / "beside").mkdir()
+    (tmp_path / place / "matplotlib.py").touch()
+    monkeypatch.setitem(os.environ, "PYTHONPATH", f"{REPO / 'src'}{os.pathsep}beside")
+    words = COMMANDS.get(command, ["-m", "snakemake", "-n", "--snakefile", str(REPO / "Snakefile"), "--quiet", "all"])
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    sentence = f"error: {Path(place) / 'matplotlib.py'} hides the library matplotlib; rename it"
+    assert sum(line.startswith(sentence) for line in done.stderr.splitlines()) == 1, done.stderr
+    assert "Traceback" not in done.stderr

@@ -382,7 +382,7 @@ class TestTables:
             ("1,2\n3,4\n", {}, ["t.csv", "first line holds numbers", "names"]),
             ("a,a,y\n1,2,u\n2,3,v\n", {}, ["two columns", "'a'"]),
             (",a,y\n0,1,u\n1,2,v\n", {}, ["column 1 has no name"]),
-            ("y\nu\nv\n", {}, ["no columns beside the label 'y'"]),
+            ("y\nu\nv\n", {}, ["no columns besides the label 'y'"]),
             ("a,y\n1,u\n2,u\n", {}, ["column 'y'", "only one class (u)"]),
             ("a,y\n1,u\n2,\n3,v\n", {}, ["column 'y'", "record 1", "no label"]),
             ("a,y\n1,1.5\n2,2\n", {}, ["column 'y'", "1.5", "whole numbers"]),

@@ -91,7 +91,7 @@ def test_weights_elsewhere_are_refused(tmp_path, name):
 
 def test_a_pipe_beside_the_model_is_refused(tmp_path):
     os.mkfifo(tmp_path / "e.bin")
-    with pytest.raises(UserError, match="which must lie beside it"):
+    with pytest.raises(UserError, match="which must be in the same folder"):
         data_files(saved(tmp_path, initializer=tensor("w", "e.bin")))
 
 

@@ -244,11 +244,11 @@ def test_the_share_of_members_moves_what_an_accusation_is_worth(page: Path, valu
 def test_every_setting_is_a_table_to_sort_and_search(page: Path) -> None:
     found = used(
         page,
-        """const table = document.querySelector(".sortable table"), heads = [...table.tHead.rows[0].cells];
+        """const table = document.querySelector(".searched table"), heads = [...table.tHead.rows[0].cells];
         const column = heads.findIndex(head => head.textContent === "advantage"), button = heads[column].firstChild;
         const read = () => [...table.tBodies[0].rows].map(row => row.cells[column].textContent);
         const before = read(); button.click(); const up = read(), sorted = heads[column].getAttribute("aria-sort");
-        button.click(); const down = read(), search = document.querySelector(".sortable input");
+        button.click(); const down = read(), search = document.querySelector(".searched input");
         search.value = "rdp 10"; search.dispatchEvent(new Event("input"));
         const left = [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.textContent);
         return {before, up, down, sorted, left}""",

@@ -98,10 +98,15 @@ def before_the_first_figure(page: str) -> tuple[list[str], list[str]]:
     return [word for word in text.split() if re.search(r"[^\W\d]", word)], TOKEN.findall(text)
 
 
-def test_before_the_first_figure_there_are_at_most_60_words_and_12_numbers(study: ReportContext, page: str) -> None:
-    words, numbers = before_the_first_figure(page)
-    assert len(words) <= (60 if study.aware else 80)  # a warning where no attack knows the defense
+def test_before_the_first_figure_there_are_at_most_65_words_and_12_numbers_beside_the_cards(
+    study: ReportContext, page: str
+) -> None:
+    words, numbers = before_the_first_figure(re.sub(r'<div class="cards">.*?</div>\s*</div>', " ", page, flags=re.S))
+    assert len(words) <= (65 if study.aware else 85)  # a warning where no attack knows the defense
     assert len(numbers) <= 12
+    words, numbers = before_the_first_figure(re.sub(r"<svg.*?</svg>", " ", page, flags=re.S))
+    assert len(words) <= (130 if study.aware else 150)  # with three cards of two lines each
+    assert len(numbers) <= 32
     assert 'class="decides' in page[: page.index("<figure")]
     assert '"tiles"' not in page[: page.index("<figure")]
 

@@ -296,7 +296,7 @@ def test_a_module_whose_records_stay_apart_passes(module):
         (MixingBackward, "gradient of parameter 'enter.weight' for one record depends on the other records"),
         (ByCount, "depends on how many others"),
         (ByCountAndDraws, "depends on how many others"),
-        (Memory, "it must keep nothing of earlier batches"),
+        (Memory, "it must store nothing of earlier batches"),
         (ListMemory, "each forward pass changes its attribute 'seen'"),
         (LastSum, "each forward pass changes its attribute 'last'"),
         (OnlyFromTheFifthStep, "depends on the other records|a second pass of the same batch gives other numbers"),

@@ -70,7 +70,7 @@ class Attack:
 
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).
-        family: what the attack finds out; ``utility`` is no attack and measures how well the model serves its users.
+        family: target of the attack; ``utility`` is no attack and measures how well the model serves its users.
         label: its name in figures and reports; "" for the name that studies give it, with spaces.
         needs: the auxiliary models that it compares with or learns from.
         settings: every setting that the attack knows, with its default.
@@ -89,7 +89,7 @@ class Attack:
             should; other attacks run on the CPU.
         draws_as: attacks of a study with the same word here draw alike, such as the same features; "" for an attack
             that draws for itself.
-        of_person: how the scores of a person's records become one (`attacks.persons`) unless the study says: ``sum``
+        of_person: combination of a person's scores (`attacks.persons`) unless the study says: ``sum``
             if a score is the logarithm of a likelihood ratio.
     """
 
@@ -148,13 +148,13 @@ DEFINITIONS: dict[str, Schema] = {
         "minimum": 1,
         "maximum": 18,
         "default": 1,
-        "description": "How often the models are asked about each record; beyond once, about mirrored and shifted "
-        "copies of an image.",
+        "description": "Number of queries about each record; beyond the first, about mirrored and shifted copies of "
+        "an image.",
     },
     "online": {
         "type": "boolean",
         "default": False,
-        "description": "Whether the attack also uses reference models that trained on the record in question.",
+        "description": "Whether the attack also uses reference models trained on the record.",
     },
     "features": {
         "type": "integer",
@@ -194,15 +194,14 @@ DEFINITIONS: dict[str, Schema] = {
         "minItems": 1,
         "uniqueItems": True,
         "default": 1,
-        "description": "How many images the step that is seen takes at once; a divisor of `images`. Of a list, each is "
-        "measured separately.",
+        "description": "Batch size of the attacked step; a divisor of `images`. Each size in a list is measured "
+        "separately.",
     },
     "candidates": {
         "type": ["integer", "null"],
         "minimum": 2,
         "default": None,
-        "description": "Among how many images, all equally likely, each rebuilt one is to be recognized; null does not "
-        "ask.",
+        "description": "Number of equally likely candidates for recognizing each reconstructed image; null for none.",
     },
     "weights": {
         "type": "array",

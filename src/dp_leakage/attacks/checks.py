@@ -16,7 +16,7 @@ def checked_scores(scored: Any, who: str, family: str, models: int) -> tuple[pd.
     """Check and return the frame and the images of a plugin's ``score``; only some families produce images.
 
     Args:
-        scored: what it returned.
+        scored: the plugin's result.
         who: the plugin and its attack, for the error message (`user_code.whose`).
         family: of the attack.
         models: number of target models; repeats are numbered from 0 to one less.
@@ -53,7 +53,7 @@ def check_said(said: Any, who: str, family: str, shape: tuple[int, int]) -> None
     """Refuse the result of a plugin's ``score`` of signals unless it is a named tuple of arrays (`signals.Scores`).
 
     Args:
-        said: what it returned.
+        said: the plugin's result.
         who: the plugin and its attack, for the error message (`user_code.whose`).
         family: of the attack.
         shape: (models, queried records), of each array.
@@ -73,7 +73,7 @@ def check_said(said: Any, who: str, family: str, shape: tuple[int, int]) -> None
             )
         if array.shape != tuple(shape):
             raise UserError(
-                f"{where} {name} of shape {array.shape}; valid is {tuple(shape)}, models by records asked about"
+                f"{where} {name} of shape {array.shape}; valid is {tuple(shape)}, models by queried records"
             )
         if not np.isfinite(array).all():
             raise UserError(f"{where} numbers in {name} that are not finite")

@@ -19,7 +19,7 @@ def person_columns(
     Args:
         asked: the R models under attack and the n queried records, with their owners.
         said: ``score`` and ``flagged`` of a membership attack, (R, n).
-        how: how a person's scores become one. ``sum`` suits logarithms of likelihood ratios: it is the ratio of all
+        how: combination of a person's scores. ``sum`` suits logarithms of likelihood ratios: it is the ratio of all
             records together if they are independent. ``mean`` suits scores that also tell how hard a record is;
             ``max`` is the record that gives most away; ``learned`` weighs these and the number of records
             (`person_odds`).

@@ -39,7 +39,7 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
     Args:
         models: K models, which run on the device where they are.
         data: features, labels and roles; images (n, channels, height, width) if ``queries`` > 1.
-        queries: how many of `QUERIES`, 1 to 18.
+        queries: number of `QUERIES`, 1 to 18.
 
     Raises:
         UserError: more queries than exist, or more than one query of records that are not images.

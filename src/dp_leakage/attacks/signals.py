@@ -99,7 +99,7 @@ class Signals:
         queries.
         """
         if not 1 <= queries <= len(self.margin):
-            raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(self.margin)}, as often as was asked")
+            raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(self.margin)}, the number of queries made")
         return self.margin[0] if queries == 1 else self.margin[:queries].sum(axis=0) / queries
 
     @classmethod
@@ -163,7 +163,7 @@ def score_columns(asked: Signals, said: Mapping[str, np.ndarray]) -> dict[str, A
 
     Args:
         asked: the R models under attack and the n queried records; says who is a member.
-        said: what the attack says, each (R, n): ``score`` and ``flagged`` of a membership attack.
+        said: the attack's result, each (R, n): ``score`` and ``flagged`` of a membership attack.
 
     Returns:
         repeat int64, record int64, member bool, and what was said, one row per repeat and record.

@@ -78,7 +78,7 @@ def shortfall(
     Args:
         epsilon: the claimed ε.
         design: one of `DESIGNS`.
-        coins: how many it has.
+        coins: number of canaries.
         claim: the claim that it tests.
         stated: number of bounds that hold together.
         share: the share of coins that are guessed.

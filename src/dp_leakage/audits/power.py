@@ -32,7 +32,7 @@ def fewest_right(design: str, coins: int, claim: Claim, epsilon: float, confiden
 
     Args:
         design: ``many_runs`` or ``one_run``.
-        coins: how many it has, ≥ 2.
+        coins: number of canaries, ≥ 2.
         claim: (ε, δ)-DP or Gaussian DP, whose strength is ε itself.
         epsilon: claimed, > 0.
         confidence: of the bound.

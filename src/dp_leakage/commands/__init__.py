@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NamedTuple
 
-from dp_leakage.common.arguments import Parser
+from dp_leakage.common.arguments import Parser, print_anything
 from dp_leakage.common.errors import UserError, close
 from dp_leakage.common.surroundings import check_surroundings
 
@@ -124,6 +124,7 @@ def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else list(words)
     name, *rest = words or ["--help"]
     if name in ("-h", "--help"):
+        print_anything()
         print(overview())
         return 0
     if name == "--version":

@@ -42,17 +42,19 @@ def _within(kind: Callable[[str], T], what: str, holds: Callable[[T], bool]) -> 
     return read
 
 
-class Parser(argparse.ArgumentParser):
-    """Argument parser without abbreviations. Its error message is one line that begins with ``error:``.
+def print_anything() -> None:
+    """From now on print what a terminal cannot show (ε, where that is set to ASCII) as Python escapes it."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        with suppress(OSError):  # a job's, which is a pipe where its parent had a file
+            sys.stdout.reconfigure(errors="backslashreplace")
 
-    From then on what a terminal cannot show (ε, where that is set to ASCII) is printed as Python escapes it.
-    """
+
+class Parser(argparse.ArgumentParser):
+    """Argument parser without abbreviations. Its error message is one line that begins with ``error:``."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
-        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
-            with suppress(OSError):  # a job's, which is a pipe where its parent had a file
-                sys.stdout.reconfigure(errors="backslashreplace")
+        print_anything()
 
     def examples(self, lines: Sequence[str]) -> None:
         """Show command lines below the help, as they are."""

@@ -12,11 +12,11 @@ this way, and so do plugins:
     }
 
 ``settings`` are names with their JSON Schemas (`schemas.SETTING`), each with a default. A plain value in place of a
-schema is the default alone: in a variant it replaces the default and leaves the rest; elsewhere the setting may hold
-values of the same type. ``{"$ref": "#/$defs/alpha"}`` is a schema that several files share, written beside the
-registry; keys beside the reference replace its own. A file that declares several things names them in ``variants``.
-Each variant says what it changes, either in the file's own declaration or in that of an earlier variant that it is
-``like``. A file without that key declares one thing, which has the file's name.
+schema is a default: in a variant it replaces only the default; elsewhere the setting takes values of the same type.
+``{"$ref": "#/$defs/alpha"}`` is a schema that several files share, defined next to the registry; further keys override
+its own. A file that declares several things names them in ``variants``. Each variant lists its changes to the file's
+own declaration, or to an earlier variant named by ``like``. A file without that key declares one thing, which has the
+file's name.
 """
 
 import ast
@@ -67,7 +67,7 @@ def check_plain(where: str, word: str, given: object) -> None:
     Args:
         where: the file, for the error message.
         word: such as ``ATTACK``.
-        given: what the file declares.
+        given: the file's declaration.
 
     Raises:
         UserError: it is none.
@@ -87,7 +87,7 @@ def things_of(
         made: makes one thing of ``where``, ``module`` and its own declaration.
         where: the file, for the error message.
         module: its dotted name or path. The last part is the thing's name if the file declares only one.
-        given: what the file declares.
+        given: the file's declaration.
 
     Raises:
         UserError: the declaration is not valid.
@@ -102,7 +102,7 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
         where: file, for the error message.
         word: such as ``ATTACK``.
         name: of the file.
-        given: what the file declares.
+        given: the file's declaration.
 
     Raises:
         UserError: the variants are no mapping of names to mappings, or one is like a variant that does not stand above

@@ -64,9 +64,9 @@ def close(name: object, valid: Iterable[str], cutoff: float = 0.6) -> str:
     """Return ``did you mean …?`` if a valid name is similar, else an empty text.
 
     Args:
-        name: what was written.
-        valid: what may be meant.
-        cutoff: how alike they must be, from 0 to 1. At 0.85 they differ by a letter or two.
+        name: the name as written.
+        valid: valid names.
+        cutoff: minimum similarity, from 0 to 1. At 0.85 they differ by a letter or two.
 
     >>> close("--scal", ["--scale"], 0.85), close("--slurm-account", ["--scale"], 0.85)
     ("did you mean '--scale'? ", '')

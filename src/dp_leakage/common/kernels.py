@@ -75,7 +75,7 @@ def adam_step(
         flat: parameters, any shape; moved.
         gradient: of the same shape.
         mean, square: running averages of the gradient and of its square; updated.
-        count: how many steps were taken, this one included, float32 ().
+        count: number of steps including this one, float32 ().
         rate: the learning rate; or a tensor of it, float32 () on the device of ``flat``.
     """
     import torch

@@ -8,12 +8,25 @@ from contextlib import suppress
 from dp_leakage.common.errors import UserError
 
 PROBE = 2**16  # bytes that a folder must have room for
+LIBRARIES = (
+    "torch",
+    "opacus",
+    "numpy",
+    "scipy",
+    "sklearn",
+    "lightgbm",
+    "pandas",
+    "matplotlib",
+    "seaborn",
+    "snakemake",
+    "yaml",
+)
 LEAST = 3 * 2**30  # bytes of address space in which all libraries load
 
 
 def check_surroundings() -> None:
-    """End this process with one sentence where the working folder was deleted, or no library could be loaded."""
-    complaint = _of_folder() or _of_memory()
+    """End this process with one sentence where the working folder was deleted or no library could be loaded."""
+    complaint = _of_folder() or _of_libraries() or _of_memory()
     if complaint:
         print(f"error: {complaint}", file=sys.stderr, flush=True)
         os._exit(1)
@@ -24,6 +37,18 @@ def _of_folder() -> str:
         os.getcwd()
     except FileNotFoundError:
         return "the current folder was deleted; change to one that exists, and run it again"
+    return ""
+
+
+def _of_libraries() -> str:
+    """Name a file that jobs would import in place of a library, from the working folder or PYTHONPATH."""
+    for folder in ("", *os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+        for name in LIBRARIES:
+            file = os.path.join(folder, f"{name}.py")
+            if os.path.isfile(file):
+                return (
+                    f"{file} hides the library {name}; rename it, or run in another folder and without it in PYTHONPATH"
+                )
     return ""
 
 

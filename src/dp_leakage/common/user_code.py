@@ -59,7 +59,7 @@ def guarded(module: str, thing: str = "") -> AbstractContextManager[None]:
     """Return `blamed` for the user's code, and a context that does nothing for this package's own code.
 
     Args:
-        module: whose code runs.
+        module: module of the running code.
         thing: which of the things that a plugin declares it runs for (`whose`).
     """
     if module.endswith(".py"):

@@ -155,7 +155,7 @@ def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> int:
     """Refuse values other than plain data of bounded size, from YAML, the command line or a declaration.
 
     Args:
-        value: what was read.
+        value: the value.
         where: file, for the error message.
         key: of the value, its parts joined by dots.
         depth: levels above it.

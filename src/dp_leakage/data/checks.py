@@ -10,8 +10,8 @@ def check_raw(raw: object, where: str) -> Raw:
     """Return the records that a plugin loaded.
 
     Args:
-        raw: what it returned.
-        where: which function of which plugin, for the error message.
+        raw: the plugin's result.
+        where: plugin and function, for the error message.
 
     Raises:
         UserError: it is not a `Raw`, or breaks a promise of `Raw`.

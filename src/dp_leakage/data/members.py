@@ -24,7 +24,7 @@ def listed(path: Path, n: int, names: Sequence[str] = (), header: str = "") -> d
 
     Args:
         path: a name or number on each line, or a ``.npy`` of numbers, texts, or one truth value for each record.
-        n: how many records there are.
+        n: number of records.
         names: the records' names, (n,); without names the list holds row numbers, from 0 on.
         header: the column's name, which may be the first line, like `HEADERS`.
 
@@ -59,8 +59,7 @@ def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
     place = {name: row for row, name in enumerate(names)}
     if len(place) < n:
         twice = next(name for row, name in enumerate(names) if place[name] != row)
-        raise UserError(f"two records are called {twice!r}, so that {path} cannot tell them apart; valid are names of "
-                        "which each comes once")  # fmt: skip
+        raise UserError(f"two records are called {twice!r}, so that {path} is ambiguous; names must be unique")
     return place
 
 

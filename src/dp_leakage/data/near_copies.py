@@ -20,9 +20,9 @@ class Copies(NamedTuple):
     """Near-copies among some records.
 
     Attributes:
-        records: how many have one.
+        records: number of records with a copy.
         groups: of how many groups they are.
-        among: how many records there are.
+        among: number of records.
     """
 
     records: int

@@ -273,7 +273,7 @@ def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
         query, model, row = _place(int(missing.argmax()) if missing.any() else len(frame), sizes)
         raise UserError(
             f"{path}: record {names[row]} is missing for model {model + 1} of {sizes[1]}, query {query + 1} of "
-            f"{sizes[0]}; every model must be asked about every record"
+            f"{sizes[0]}; every model needs every record"
         )
     return order.reshape(sizes), np.asarray(names, dtype=str)
 

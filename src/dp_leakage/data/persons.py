@@ -28,7 +28,7 @@ def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
 
     Args:
         names: (n,) a person's name for each record, as text or number.
-        where: what holds them, for error messages.
+        where: file and column, for error messages.
 
     Raises:
         UserError: a name is missing or neither text nor number, or the names are of fewer than two persons.
@@ -50,7 +50,7 @@ def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
         )
     found = sorted(set(texts))  # an array of texts would have the length of the longest for each record
     if len(found) < 2:
-        raise UserError(f"{where}: names only one person, '{found[0]}'; valid are two persons or more")
+        raise UserError(f"{where}: names only one person, '{found[0]}'; valid are two people or more")
     places = {text: place for place, text in enumerate(found)}
     return np.array([places[text] for text in texts], np.int64), tuple(found)
 
@@ -137,7 +137,7 @@ class NumberedFiles(NamedTuple):
 
     Attributes:
         pattern: the source's ``person``, a regular expression whose group is that name in every file.
-        persons: how many different names there are.
+        persons: number of different names.
         example: one of the files.
     """
 

@@ -57,7 +57,7 @@ class Fitted(NamedTuple):
         projection: of the flattened record; None: none.
         whiten: whether each component is divided by its standard deviation.
         row_norm: whether the record is then divided by its ℓ2 norm; one of zeros stays.
-        learned: what computes learned features, before all of this; None: none.
+        learned: network of learned features, applied first; None: no network.
     """
 
     shift: np.ndarray | None = None
@@ -79,7 +79,7 @@ def project(
             (`group_normalized`), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private:
             `fit_private_scaling`), ``method``, ``row_norm``. All fits use the records of the roles ``fit_on``.
         seed: of the noise of the private PCA or the private scaling.
-        learned: what computes the features that were learned on public records.
+        learned: network that computes features learned on public records.
 
     Returns:
         The new data set, and sentences for the report. With PCA it has no sensitive columns.

@@ -242,7 +242,7 @@ def trained_and_not(values: np.ndarray, where: str) -> dict[str, np.ndarray]:
     rows = {"train": np.flatnonzero(member), "test": np.flatnonzero(~member)}
     for name, words in (("train", "members"), ("test", "non-members")):
         if not len(rows[name]):
-            raise UserError(f"{where} has no {words}; attacks are judged by how well they tell the two apart")
+            raise UserError(f"{where} has no {words}; attacks need both")
     return rows
 
 

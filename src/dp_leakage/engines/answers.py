@@ -55,6 +55,13 @@ class Answers(NamedTuple):
             )
         return record, np.exp(self.log_probability[:, record]).astype(np.float32)
 
+    def test_probabilities(self, record: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """As `probabilities` without the records, of two classes y (N,) also where only their margins are known."""
+        if self.log_probability is None and y.max() < 2:
+            own = 1 / (1 + np.exp(-self.margin[0][:, record]))
+            return np.stack([np.where(y[record] == one, own, 1 - own) for one in (0, 1)], axis=2)
+        return self.probabilities(record)[1]
+
     def ranks(self, y: np.ndarray) -> np.ndarray:
         """Return the rank of each record's class, int32 (K, N). If only margins are known, it is 1 above 0
         and otherwise 2.

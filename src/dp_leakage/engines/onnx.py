@@ -35,7 +35,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     Args:
         settings: of step ``train``.
         data: the records.
-        subsets: who was trained on.
+        subsets: the training records.
         seeds: unused.
 
     Raises:

@@ -66,7 +66,7 @@ def _beside(path: Path, name: str) -> Path:
             f"{path} has weights in {name!r}, which must be a file in the model's own folder; save it again"
         )
     if not os.path.isfile(file) or not stat.S_ISREG(os.stat(file).st_mode):
-        raise UserError(f"{path} has weights in {name!r}, which must lie beside it; put that file there")
+        raise UserError(f"{path} has weights in {name!r}, which must be in the same folder; put that file there")
     return file
 
 

@@ -34,7 +34,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     if n != len(data.y) or models != len(seeds):
         raise UserError(
             f"{path} holds {models} models and {n} records, the study says {len(seeds)} and {len(data.y)}; make "
-            "the study anew"
+            f"the study again"
         )
     member = np.zeros((models, n), dtype=bool) if found.member is None else found.member
     if found.log_probability is not None and found.log_probability.shape[2] < data.n_classes:

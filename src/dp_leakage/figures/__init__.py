@@ -48,7 +48,7 @@ class FigureKind:
 
     Attributes:
         module: import path of the module that has ``draw``.
-        caption: what is shown and how to read it, for the report.
+        caption: contents and reading of the figure, for the report.
         settings: the kind's own settings with their defaults; ``COMMON`` settings come on top.
         schemas: of each setting, the common ones too.
         needs: what the first argument of ``draw`` holds: ``metrics`` (metrics.parquet of the cells), ``training``
@@ -108,8 +108,8 @@ DEFINITIONS: dict[str, Schema] = {
     "definition": {
         "enum": ["gap", "released"],
         "default": "gap",
-        "description": "What an attribute attack's advantage is: the gap in accuracy between members and others, or "
-        "as in jayaraman2019's released code.",
+        "description": "Definition of an attribute attack's advantage, the gap in accuracy between members and "
+        "non-members, or as in jayaraman2019's released code.",
     },
     "threshold": {
         "enum": ["best", "own"],
@@ -137,7 +137,7 @@ DEFINITIONS: dict[str, Schema] = {
     "across": {
         "enum": [None, "claimed", "spent", "proven"],
         "default": None,
-        "description": "What the horizontal axis shows: the claimed ε, the spent ε, or the proven limit on any "
+        "description": "Horizontal axis, target ε (claimed), accounted ε (spent), or the proven limit on any "
         "attack; null for the ε that all cells have.",
     },
 }

@@ -11,6 +11,7 @@ import pandas as pd
 
 from dp_leakage.figures.marks import draw_measured, draw_points, looks_of, with_series
 from dp_leakage.figures.style import EPSILON_RANGE, finish, label_edges, log_axis, panel_grid, sample
+from dp_leakage.metrics import utility
 from dp_leakage.table.frames import each_series, is_private, panels, series_of
 from dp_leakage.table.looks import GRAY, INK, look, order
 from dp_leakage.table.words import metric_words
@@ -47,7 +48,7 @@ def draw_series(
         x_label: its label, with what it means.
         by: columns that make panels; the values of the last go side by side if they are few.
         named: columns of ``by`` that panels are headed with; None for all.
-        span: what the axis across shows at least; None for as far as the values go.
+        span: minimum range of the horizontal axis; None: range of the values.
         sharey: whether all panels have the same axis upward.
         y_max: end of the axis upward; what lies above is marked there, and its largest values are in a footnote.
         behind: draws what lies behind the series (bounds) into a panel; returns legend entries.
@@ -75,11 +76,21 @@ def draw_series(
         if y_max is not None:
             above = part[part["measured"] > y_max].assign(edge=y_max)
             draw_points(ax, above, "at", "edge", looks, markers=False, style=None, marker="^", clip_on=False, zorder=5)
-    words = [metric_words(part["metric"].iloc[0]) for _, part in grid]
+    words = [_upward(part) for _, part in grid]
     label_edges([ax for ax, _ in grid], across, x_label, words)
     guess, beyond_axis = draw_guessing(grid)
     entries = [*legend(rows), *backdrop, *guess]
     return finish(figure, entries, [*_above_note(rows, y_max), *beyond_axis, *notes], title)
+
+
+def _upward(part: pd.DataFrame) -> str:
+    """What the axis upward says of a panel's metric, which may be of a measure of use other than accuracy."""
+    metric = str(part["metric"].iloc[0])
+    if metric == utility.METRIC:
+        return f"{utility.label_of(part['of'].iloc[0])} on new records"
+    if metric == utility.LOSS:
+        return f"loss of {utility.label_of(part['of'].iloc[0])} (fraction of\nthe non-private one)"
+    return metric_words(metric)
 
 
 def draw_guessing(
@@ -106,8 +117,10 @@ def draw_guessing(
                 (ax.axvline if which == "x" else ax.axhline)(value, zorder=1, **style)
             (inside if low <= value <= high else beyond).add(value)
     ends = " to ".join(dict.fromkeys(f"{end:.3g}" for end in (min(beyond), max(beyond)))) if beyond else ""
-    notes = [f"Beyond the axis: guessing the most frequent class, at {ends}."] if beyond else []
-    return [Line2D([], [], label="guessing the most frequent class", **style)] if inside else [], notes
+    other = any({"of_use"} & {*part} or (part["metric"] == utility.METRIC).any() for _, part in grid)
+    guessing = "guessing" if other else "guessing the most frequent class"
+    notes = [f"Beyond the axis: {guessing}, at {ends}."] if beyond else []
+    return [Line2D([], [], label=guessing, **style)] if inside else [], notes
 
 
 def _above_note(rows: pd.DataFrame, y_max: float | None) -> list[str]:

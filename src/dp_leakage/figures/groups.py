@@ -45,8 +45,8 @@ def draw(
     """Draw one panel per (data set, model), a line for each group, a mark for each defense.
 
     Settings:
-        attack: whose advantage; None: the first that was run.
-        by: what the groups differ in, such as ``class`` or a column; None: everything that was measured.
+        attack: attack whose advantage is shown; None: the first that was run.
+        by: criterion of the groups, such as ``class`` or a column; None: everything that was measured.
         most: maximum number of groups in a panel: those with the largest advantage under any defense.
 
     Raises:

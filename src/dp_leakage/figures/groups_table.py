@@ -37,8 +37,8 @@ def draw(
     """Return one table per (data set, model), rows for each defense and budget and the groups under it.
 
     Settings:
-        attack: whose numbers; None: the first that was run.
-        by: what the groups differ in, such as ``class`` or a column; None: everything that was measured.
+        attack: attack whose numbers are shown; None: the first that was run.
+        by: criterion of the groups, such as ``class`` or a column; None: everything that was measured.
         most: maximum number of groups in a table: those with the largest advantage under any defense.
 
     Raises:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from dp_leakage.figures.curves import draw_guessing
 from dp_leakage.figures.marks import Looks, draw_bars, draw_lines, draw_points
-from dp_leakage.figures.pareto import drawn_points, label_axes, label_budgets
+from dp_leakage.figures.pareto import drawn_points, label_axes, label_budgets, use_columns
 from dp_leakage.figures.style import finish, panel_grid, sample, styled
 from dp_leakage.table.frames import chosen, is_private
 from dp_leakage.table.looks import COLORS, GRAY, INK, told_apart
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Accuracy against leakage for different kinds of models. Open marks are undefended models, filled "
-    "marks are private models of the same kind with their accounted ε. Bottom right is best: accurate, and nothing "
-    "leaks. Leakage is the advantage of the strongest attack on each model.",
+    "caption": "Accuracy (or the study's measure of use) against leakage for different kinds of models. "
+    "Open marks are undefended models, filled marks are private models of the same kind with their accounted ε. Bottom "
+    "right is best: useful, and nothing leaks. Leakage is the advantage of the strongest attack on each model.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
@@ -36,7 +36,7 @@ def draw(
     """Draw one panel per data set, a color and mark per model: open undefended, filled private with its ε.
 
     Settings:
-        attack: whose advantage; None: that of the attack that finds most in each cell, less the luck of the choice.
+        attack: attack whose advantage is shown; None: the strongest in each cell, corrected for the choice.
     """
     from matplotlib.lines import Line2D
 
@@ -48,7 +48,7 @@ def draw(
     for ax, part in grid:
         ax.axhline(0, color=GRAY, linewidth=0.7)
         _panel(ax, part, looks)
-        label_axes(ax, settings["attack"])
+        label_axes(ax, rows, settings["attack"])
     entries: list[Artist] = [sample(one, linestyle="none") for one in looks.values()]
     entries += [
         Line2D([], [], color=GRAY, marker="o", markerfacecolor="white", linestyle="none", label="undefended"),
@@ -72,8 +72,9 @@ def draw(
 
 def _panel(ax: "Axes", part: pd.DataFrame, looks: Looks) -> None:
     part = part.sort_values(["epsilon", "epsilon_spent"], na_position="last")
-    to_draw = ("test_accuracy", "measured", looks, "model")
-    draw_bars(ax, part, *to_draw, across=("accuracy_low", "accuracy_high"), elinewidth=0.6, alpha=0.4)
+    use, low, high = use_columns(part)
+    to_draw = (use, "measured", looks, "model")
+    draw_bars(ax, part, *to_draw, across=(low, high), elinewidth=0.6, alpha=0.4)
     draw_lines(ax, part, *to_draw, sort=False, markers=False, linewidth=0.9, alpha=0.6, zorder=2)
     draw_points(ax, part[is_private(part)], *to_draw, markersize=6)
     draw_points(ax, part[~is_private(part)], *to_draw, markersize=6, markerfacecolor="white")

@@ -40,7 +40,7 @@ def draw_lines(
 
     Args:
         ax: the panel.
-        rows: those without a finite number in ``x`` or ``y`` are left out.
+        rows: rows to draw; rows without finite ``x`` and ``y`` are left out.
         x: column across.
         y: column upward.
         looks: of all names in the column ``by``.

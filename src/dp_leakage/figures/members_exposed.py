@@ -33,7 +33,7 @@ def draw(
     """Return one table per (data set, model), a row per defense and budget.
 
     Settings:
-        attack: whose scores.
+        attack: attack whose scores are used.
         fpr: false positive rates.
     """
     frame = chosen(metrics, settings)

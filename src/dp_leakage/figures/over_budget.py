@@ -19,8 +19,8 @@ from dp_leakage.table.frames import (
     drawn_numbers,
     is_private,
     listed,
-    metric_rows,
     rate_rows,
+    use_rows,
 )
 from dp_leakage.table.limits import divided, proven_notes, with_proven
 from dp_leakage.table.looks import INK
@@ -227,7 +227,7 @@ def _upward(settings: dict[str, Any]) -> list[str]:
 
 
 def _plain(given: Given, upward: list[str]) -> pd.DataFrame:
-    return pd.concat([metric_rows(given.frame, metric, attack=given.settings.get("attack")) for metric in upward])
+    return pd.concat([use_rows(given.frame, metric, attack=given.settings.get("attack")) for metric in upward])
 
 
 def _leakage(given: Given) -> pd.DataFrame:

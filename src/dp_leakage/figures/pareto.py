@@ -13,7 +13,7 @@ from dp_leakage.figures.style import finish, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import spent_alike
-from dp_leakage.table.frames import chosen, drawn_numbers, is_private, metric_rows, panels, reached
+from dp_leakage.table.frames import chosen, drawn_numbers, is_private, panels, reached, use_axis, use_rows
 from dp_leakage.table.looks import GRAY
 from dp_leakage.table.notes import labels_of, remarks, spent_notes
 from dp_leakage.table.numbers import at_most
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Accuracy against leakage, one point per defense and budget; the number beside a point is its "
-    "accounted ε. Bottom right is best: accurate, and nothing leaks. Leakage is the advantage of the strongest attack "
-    "on each model. The gray line is the Pareto front of the measured values. Pale points are dominated: another "
-    "point is better in both, with separate 95 % intervals (the bars). Differences between the other points may be "
-    "chance. Thresholds are chosen on separate records, and the advantage is corrected for choosing the attack. "
-    "Numbers are "
-    "drawn where there is room; all are in the csv.",
+    "caption": "Accuracy (or the study's measure of use) against leakage, one point per defense and budget; the number "
+    "beside a point is its accounted ε. Bottom right is best: useful, and nothing leaks. Leakage is the advantage of "
+    "the strongest attack on each model. The gray line joins what no other point beats in both, as measured. Pale "
+    "points are dominated: another point is better in both, with separate 95 % intervals (the bars). Differences "
+    "between the other points may be chance. Thresholds are chosen on separate records, and the advantage is corrected "
+    "for choosing the attack. Numbers are drawn where there is room; all are in the csv.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
 SPENT = ["epsilon_spent", "spent_accountant", "spent_neighbors"]
+RIGHT = ("test_accuracy", "accuracy_low", "accuracy_high")  # columns of the use across
+OTHER_USE = ("test_utility", "utility_low", "utility_high")  # of data sets with another measure, and of all beside
 PALE = 0.3  # opacity of points that are surely beaten
 FRONT = {"color": GRAY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"}
 
@@ -46,7 +47,7 @@ def draw(
     """Draw one panel per (data set, model).
 
     Settings:
-        attack: whose advantage; None: that of the attack that finds most in each cell, less the luck of the choice.
+        attack: attack whose advantage is shown; None: the strongest in each cell, corrected for the choice.
     """
     from matplotlib.lines import Line2D
 
@@ -58,7 +59,7 @@ def draw(
     looks = looks_of(rows)
     for place, (ax, part) in enumerate(grid):
         _panel(ax, part, looks)
-        label_axes(ax, settings["attack"], upward=not alike or place % 2 == 0)
+        label_axes(ax, rows, settings["attack"], upward=not alike or place % 2 == 0)
         ax.tick_params(labelbottom=True)
     entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]
     entries.append(Line2D([], [], label="best trade-offs measured", **FRONT))
@@ -85,20 +86,26 @@ def draw(
 def drawn_points(
     frame: pd.DataFrame, attack: str | None, published: pd.DataFrame | None, extra: list[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return each cell's accuracy, an attack's (None: the strongest's) advantage and accounted ε, and a footnote on
+    """Return each cell's use, an attack's (None: the strongest's) advantage and accounted ε, and a footnote on
     missing ε.
 
     ``extra`` are further columns to keep.
     """
     budgets, meaning = spent_budgets(frame)
     found = points(frame, attack or STRONGEST).merge(budgets, how="left", on=CELL)
-    kept = ["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", *SPENT, *extra]
+    kept = ["attack", "of", *use_columns(found), *SPENT, *extra]
+    kept += ["of_use"] if "of_use" in found else []
     return drawn_numbers(found, published, extra=kept), meaning
 
 
-def label_axes(ax: "Axes", attack: str | None, upward: bool = True) -> None:
+def use_columns(rows: pd.DataFrame) -> tuple[str, str, str]:
+    """Return the columns of the use and of its interval: of accuracy, or of another measure, which ``of_use`` names."""
+    return OTHER_USE if OTHER_USE[0] in rows else RIGHT
+
+
+def label_axes(ax: "Axes", rows: pd.DataFrame, attack: str | None, upward: bool = True) -> None:
     """Label the horizontal axis and, if ``upward``, the vertical one."""
-    ax.set_xlabel("test accuracy (fraction right)  → more useful")
+    ax.set_xlabel(f"{use_axis(rows)}  → more useful")
     if upward:
         whose = "the strongest attack" if attack is None else name(attack)
         ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
@@ -120,25 +127,28 @@ def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def points(frame: pd.DataFrame, attack: str) -> pd.DataFrame:
-    """Return one attack's advantage in each cell, with the cell's test accuracy, and whether it is dominated."""
+    """Return one attack's advantage in each cell, with the cell's use, and whether it is dominated."""
     advantages = reached(frame)
     advantages = advantages[advantages["attack"] == attack]
-    accuracy = metric_rows(frame, "test_accuracy").rename(
-        columns={"value": "test_accuracy", "low": "accuracy_low", "high": "accuracy_high"}
-    )
-    joined = advantages.merge(accuracy[[*CELL, "test_accuracy", "accuracy_low", "accuracy_high", "guessing"]], on=CELL)
+    found = use_rows(frame, "test_accuracy")
+    columns = RIGHT if (found["metric"] == RIGHT[0]).all() else OTHER_USE
+    found = found.rename(columns=dict(zip(("value", "low", "high", "of"), (*columns, "of_use"), strict=True)))
+    found = found if columns == OTHER_USE else found.drop(columns="of_use", errors="ignore")
+    kept = [*CELL, *columns, "guessing", *(["of_use"] if columns == OTHER_USE else [])]
+    joined = advantages.merge(found[kept], on=CELL)
     if joined.empty:
         raise UserError("figure of kind 'pareto': no cell has both a test accuracy and a membership advantage")
     parts = [part for _, part in joined.groupby(["dataset", "model"])]
-    best = pd.concat([undominated(part["test_accuracy"], part["value"]) for part in parts])
+    best = pd.concat([undominated(part[columns[0]], part["value"]) for part in parts])
     return joined.assign(best=best, surely_beaten=pd.concat([surely_beaten(part) for part in parts]))
 
 
 def surely_beaten(points: pd.DataFrame) -> pd.Series:
-    """Return which points are significantly dominated: another is more accurate and less leaky, with disjoint 95 %
+    """Return which points are significantly dominated: another is more useful and less leaky, with disjoint 95 %
     intervals in both.
     """
-    more = points["accuracy_low"].to_numpy()[None] > points["accuracy_high"].to_numpy()[:, None]
+    _, low, high = use_columns(points)
+    more = points[low].to_numpy()[None] > points[high].to_numpy()[:, None]
     less = points["high"].to_numpy()[None] < points["low"].to_numpy()[:, None]
     return pd.Series((more & less).any(axis=1), index=points.index)
 
@@ -156,10 +166,11 @@ def undominated(use: pd.Series, leak: pd.Series) -> pd.Series:
 
 def _panel(ax: "Axes", part: pd.DataFrame, looks: Looks) -> None:
     ax.axhline(0, color=GRAY, linewidth=0.7)
-    front = part[part["best"]].sort_values(["test_accuracy", "measured"])
-    ax.plot(front["test_accuracy"], front["measured"], zorder=1, **FRONT)
-    part, axes = with_series(part), ("test_accuracy", "measured")
-    draw_bars(ax, part, *axes, looks, across=("accuracy_low", "accuracy_high"), elinewidth=0.6, alpha=0.45)
+    use, *across = use_columns(part)
+    front = part[part["best"]].sort_values([use, "measured"])
+    ax.plot(front[use], front["measured"], zorder=1, **FRONT)
+    part, axes = with_series(part), (use, "measured")
+    draw_bars(ax, part, *axes, looks, across=(across[0], across[1]), elinewidth=0.6, alpha=0.45)
     draw_lines(ax, part, *axes, looks, sort=False, markers=False, linewidth=0.9, alpha=0.7, zorder=2)
     for beaten, alpha in ((True, PALE), (False, 1.0)):
         draw_points(ax, part[part["surely_beaten"] == beaten], *axes, looks, alpha=alpha)
@@ -176,14 +187,15 @@ def label_budgets(ax: "Axes", part: pd.DataFrame, looks: Looks, by: str = "serie
         by: the column of what is drawn alike.
     """
     scale = ax.figure.dpi / 72
-    places = ["test_accuracy", "measured"]
+    use = use_columns(part)[0]
+    places = [use, "measured"]
     points = ax.transData.transform(part[places].to_numpy(dtype=float))
     taken = [_box(x, y, 6 * scale, 6 * scale) for x, y in points]
     style = {"ha": "center", "va": "center", "fontsize": 7, "zorder": 5, "textcoords": "offset points"}
     halo = [withStroke(linewidth=2, foreground="white")]
     frame = ax.get_window_extent()
     for row in part[part["epsilon_spent"].notna()].sort_values("best", ascending=False, kind="stable").itertuples():
-        text, point = at_most(row.epsilon_spent), (row.test_accuracy, row.measured)
+        text, point = at_most(row.epsilon_spent), (getattr(row, use), row.measured)
         width = 4.6 * len(text) + 2
         x, y = ax.transData.transform(point)
         for right, up in ((1, 0.6), (-1, 0.6), (1, -0.6), (-1, -0.6), (0, 1.2), (0, -1.2)):

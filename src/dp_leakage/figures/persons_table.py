@@ -47,7 +47,7 @@ def draw(
     """Return one table per (data set, model), a row per defense and budget.
 
     Settings:
-        attack: whose numbers these are.
+        attack: attack whose numbers are shown.
         fpr: the false positive rate of the TPR, 0.01 or 0.001.
 
     Raises:

@@ -37,7 +37,7 @@ def draw(
     those asked.
 
     Settings:
-        fpr: how often the attacker is wrong about others, 0.01 or 0.001.
+        fpr: false positive rate, 0.01 or 0.001.
     """
     measured, proven = divided(metrics)
     frame, fpr = chosen(measured, settings), settings["fpr"]

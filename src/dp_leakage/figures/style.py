@@ -137,7 +137,7 @@ def panel_grid(
 
     Args:
         parts: (heading, rows), as `frames.panels` gives them.
-        columns: how many may stand side by side.
+        columns: maximum number of columns.
         panel: size of one in inches.
         shared: ``sharex`` and ``sharey``, as for `canvas`.
 
@@ -233,8 +233,8 @@ def log_axis(
     Args:
         ax: the panel.
         which: ``x`` or ``y``.
-        values: what will be drawn; only those finite and above 0 count.
-        span: what is shown at least; None for as far as the values go.
+        values: values to draw; only finite values above 0 count.
+        span: minimum range; None: range of the values.
         infinite: the tick label of a place beyond the last decade for what has no finite value; None for no such place.
 
     Returns:

@@ -14,6 +14,7 @@ from scipy.special import stdtrit
 from dp_leakage.data.persons import effective_of
 from dp_leakage.metrics.intervals import FEWEST_REPEATS, Estimate, Z, layout, of_repeats, residual
 from dp_leakage.metrics.people import RightAnswers
+from dp_leakage.metrics.utility import Use, independent_blocks
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Contrast:
         var_cells: the part of both that belongs to one record in one repeat.
         repeats: R; with fewer than `FEWEST_REPEATS` the number is one of these very models, without the first and the
             last part.
-        records: n; the effective number where people have several records.
+        records: n; the effective number where people have several records, or few of them decide.
+        asked: how many records or people there are, if not ``records``.
     """
 
     value: float
@@ -36,6 +38,7 @@ class Contrast:
     var_cells: float
     repeats: float
     records: float
+    asked: float | None = None
 
     @classmethod
     def measured(cls, value: float, influences: np.ndarray, records: float | None = None) -> "Contrast":
@@ -131,6 +134,16 @@ def kept(own: RightAnswers, base: RightAnswers, weight: float = 1.0) -> Contrast
     value = float(difference.mean(axis=0).sum() / records)
     influences = (difference - value * own.asked) * (people / records)
     return Contrast.measured(value, influences, effective_of(own.asked))
+
+
+def kept_use(own: Use, base: Use, weight: float = 1.0) -> Contrast:
+    """Return own − weight · base in a measure of use on the same blocks, paired by repeat as in `kept`."""
+    repeats = min(len(own.values), len(base.values)) if len(base.values) > 1 else len(own.values)
+    own, base = own.of_models(slice(repeats)), base.of_models(slice(repeats))
+    values = own.values - weight * base.values
+    influences = own.influences - weight * base.influences + (values - values.mean())[:, None]
+    found = Contrast.measured(float(values.mean()), influences, independent_blocks(influences))
+    return replace(found, asked=own.units)
 
 
 def above_share(own: RightAnswers, share: float) -> Contrast:

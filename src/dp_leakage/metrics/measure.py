@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.attacks import STRONGEST
-from dp_leakage.metrics import attribute, coins, roc
+from dp_leakage.metrics import attribute, coins, roc, utility
 from dp_leakage.metrics.guesses import measure_guesses
 from dp_leakage.metrics.intervals import (
     Estimate,
@@ -336,7 +336,7 @@ def measure_training(
     Args:
         history: repeat, epoch, train_accuracy, test_accuracy.
         baseline: the same for the non-private cell; if None, accuracy_loss is left out.
-        n_train, n_test: how many records the accuracies are over.
+        n_train, n_test: numbers of records behind the accuracies.
         guessing: the test accuracy of naming the most frequent class (`majority.guessing`); None: not known.
 
     Returns:
@@ -380,6 +380,30 @@ def _losses(history: pd.DataFrame, baseline: pd.DataFrame, n_test: int) -> list[
     return _each_and_all(
         "accuracy_loss", {}, lambda a: unpaired_loss(_accuracy(a[:, 0], n_test), reference), accuracies
     )
+
+
+def measure_use(history: pd.DataFrame, baseline: pd.DataFrame, judged: Mapping[str, Any]) -> list[dict]:
+    """Rows for a measure of use other than accuracy (`utility`), where the histories keep it.
+
+    Args:
+        history, baseline: of the cell and of the non-private one, with the columns of `utility.columns_of`.
+        judged: ``name`` of the measure, and what ``guessing`` scores.
+
+    Returns:
+        test_utility, utility_loss = 1 − own / mean baseline, guessing_utility and guessing_utility_loss, all ``of`` the
+        measure.
+    """
+    own, base, of = utility.use_in(history), utility.use_in(baseline), {"of": judged["name"]}
+    if own is None or base is None:
+        return []
+    rows, mean, guess = list[dict](), base.value, float(judged["guessing"])
+    for repeat, here in _runs(len(own.values), True):
+        part = own.of_models(here)
+        lost = Estimate(*[1 - part.value / mean] * 3) if history is baseline else utility.lost_use(part, base)
+        rows.append(row(utility.METRIC, repeat, part.estimate, **of))
+        rows += [row(utility.LOSS, repeat, lost, **of)] if mean > 0 else []
+    rows.append(row(utility.GUESSING, ALL, Estimate(guess, guess, guess), **of))
+    return rows + ([row(utility.GUESSING_LOSS, ALL, Estimate(*[1 - guess / mean] * 3), **of)] if mean > 0 else [])
 
 
 def measure_ranks(frame: pd.DataFrame, attack: str) -> list[dict]:

@@ -33,9 +33,10 @@ from dp_leakage.metrics.intervals import (
 )
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, covariance
 from dp_leakage.metrics.simultaneous import half_width
+from dp_leakage.metrics.utility import INFLUENCES, VALUE
 
 Spread: TypeAlias = Sequence[tuple[float, int]]  # parts of a variance, each with its degrees of freedom
-READ = ("repeat", RIGHT, ASKED)  # columns of a training's history that `right_answers` reads
+READ = ("repeat", RIGHT, ASKED, VALUE, INFLUENCES)  # columns of a training's history that a comparison reads
 
 
 def right_answers(history: pd.DataFrame) -> RightAnswers | None:

@@ -170,7 +170,7 @@ def _melded(shares: np.ndarray, n_in: float, together: float) -> tuple[float, fl
 
     Args:
         shares: (2, 400), in [0, 1], over the ranks of `_ranks`.
-        n_in: how many independent members these are shares of.
+        n_in: number of independent members behind these shares.
         together: correlation over records of the errors of both sides, in (−1, 1).
     """
     each, place = np.unique(shares, return_inverse=True)

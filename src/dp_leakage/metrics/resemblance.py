@@ -20,7 +20,7 @@ class Pair(NamedTuple):
         target: of the model (the mean, if there are several).
         reference: mean over the references.
         spread: standard deviation over the references; NaN if there is one.
-        models: how many references there are.
+        models: number of references.
     """
 
     target: float

@@ -40,7 +40,7 @@ class Qualifier(NamedTuple):
 
 QUALIFIERS = {
     "attack": Qualifier("name of the attack; `strongest`: of each cell the one that finds most"),
-    "of": Qualifier("of `strongest`, which attack that is; of guessed attributes, whose they are"),
+    "of": Qualifier("of `strongest`, which attack that is; of guessed attributes, whose they are; of use, the measure"),
     "fpr": Qualifier("false positive rate", float),
     "definition": Qualifier("of an attribute attack's advantage: `gap` or `released`"),
     "counting": Qualifier("of members exposed: `mean` of the runs, or in `all_runs`"),

@@ -11,8 +11,8 @@ def by_repeat(frame: pd.DataFrame, columns: list[str], keys: list[str]) -> tuple
 
     Args:
         frame: repeat, member, the ``keys`` and the ``columns``: one row per repeat and key, in any order.
-        columns: what to take.
-        keys: what names a row within a repeat, such as ``record``.
+        columns: columns to return.
+        keys: columns that identify a row within a repeat, such as ``record``.
 
     Returns:
         For each column an array (R, n), the n rows sorted by keys; and the members: bool (n,) if they are the same in

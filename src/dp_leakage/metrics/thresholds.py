@@ -51,7 +51,7 @@ def row_of(found: Contrast, share: float, attack: str) -> dict:
         Estimate(found.value, found.value - reach, found.value + reach),
         attack=attack,
         threshold=share,
-        **dict(zip(PARTS, astuple(found)[1:], strict=True)),
+        **dict(zip(PARTS, astuple(found)[1 : 1 + len(PARTS)], strict=True)),
     )
 
 

@@ -68,7 +68,7 @@ def check_parameters(parameters: Mapping[str, Tensor], one: Mapping[str, Tensor]
     """Refuse parameters, name → (K, …), that do not fit K models.
 
     Args:
-        parameters: what is checked.
+        parameters: the parameters.
         one: the parameters of one such model; only their shapes and types count.
         models: K.
 
@@ -98,7 +98,7 @@ class Ensemble:
             has here what does not train: buffers, and parameters without a gradient.
         train_indices: int64 (K, n): the rows of the data set that each model was trained on; `NO_ROW` replaces a record
             that a coin kept out, see `rows_of`.
-        mechanism: what protected each of their steps; None for plain training.
+        mechanism: protection of each training step; None: plain training.
     """
 
     layers: Layers

@@ -32,7 +32,7 @@ def tried(
 
     Args:
         published: one paper's printed rows, as `read_published` gives them.
-        rows: what became of them (`prints.outcomes`), in the same order.
+        rows: their outcomes (`prints.outcomes`), in the same order.
         controls: ``file`` and ``setting`` of each, of this paper.
         frames: file → its csv.
 

@@ -37,13 +37,14 @@ Explained = Sequence[Mapping[str, Any]]
 def measured_at_scale(files: Mapping[str, pd.DataFrame], full: Sequence[str] = ()) -> pd.DataFrame:
     """Return measurements at a paper's scale: a row with the columns ``FOUND`` for each cell, indexed by `keys_of`.
 
-    A figure's column ``inside`` tells whether the print lies in our interval, and is empty if a run has fewer members
-    than the paper's. So rows with a value there are at the paper's scale. Rows of synthetic data, by ``data_source``,
-    are returned with ``made_up``.
+    A figure's column ``inside`` tells whether the printed number lies in our interval, and is empty if a run has fewer
+    members than the paper's. So rows with a value there are at the paper's scale. Rows of synthetic data, by
+    ``data_source``, are returned with ``made_up``.
 
     Args:
         files: the csv files of one study's figures, by name.
-        full: those of them whose undefended cells are at the paper's scale, though no print was joined to them.
+        full: those of them whose undefended cells are at the paper's scale, though no printed number was joined to
+            them.
 
     Raises:
         UserError: two files give one cell two values.
@@ -75,8 +76,8 @@ def outcomes(
 
     ``floor`` marks prints that show no effect: no member exposed, nine tenths of the accuracy lost, an attack at
     chance. ``apart`` is the reason why a measured number does not count. ``inside``: our interval contains a value
-    that rounds to the print. ``near``: ours is within 0.03 (of a fraction) or 10 % (of another number). ``wide``: the
-    interval is wider than the print.
+    that rounds to the printed number. ``near``: ours is within 0.03 (of a fraction) or 10 % (of another number).
+    ``wide``: the interval is wider than the printed number.
 
     Args:
         published: one paper's rows, from `read_published`.
@@ -85,7 +86,7 @@ def outcomes(
             ``papers.csv`` or keys of a printed setting, with a value or a list of values, and gives ``why``. The first
             matching entry counts.
         smaller, calibrated: in the same form, for runs that are smaller than the paper's except in members, and for
-            settings chosen by the prints themselves.
+            settings chosen by the printed numbers themselves.
     """
     mapped = map_published(published).drop_duplicates("row").set_index("row")
     keys = dict(zip(mapped.index, keys_of(mapped), strict=True))

@@ -41,10 +41,10 @@ class Drawing(NamedTuple):
     """Parameters of draws around the example gradients of K models.
 
     Attributes:
-        block: what is one unit vector, see `Mechanism`.
+        block: definition of one unit vector, see `Mechanism`.
         kappa: κ.
         scale: the factor of the draws.
-        sizes: how many examples each model has; those behind are padding.
+        sizes: number of examples of each model; later ones are padding.
         generators: each model's stream.
         weights: (K, B), 0 for examples among these that are padding as well, 1 for the others; None if there are none.
             A GPU would have to wait for their number. Only for block ``row``.

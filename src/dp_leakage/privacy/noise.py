@@ -81,7 +81,7 @@ class Streams(NamedTuple):
 
     Attributes:
         generators: on ``device``.
-        counts: how many numbers each draws.
+        counts: number of draws of each.
         device: of the numbers.
     """
 

@@ -156,7 +156,7 @@ def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> b
     distinguish them.
 
     Args:
-        fingerprint: what `code_fingerprint` returned there.
+        fingerprint: result of `code_fingerprint` there.
         file: what that process kept (`keep_in`). Without it nothing is known, and the answer is yes.
         code_is_known: whether this package's own code is known to be the same, so that only files of the user's can
             differ.
@@ -222,7 +222,7 @@ def _read(name: str, path: Path) -> list[Named]:
     beside = [(str(PurePath(name).parent / each), path.parent / each) for each in names]
     for each, file in beside:
         if not file.is_file():
-            raise UserError(f"{path}: {READ} has {each!r}, which is not a file; valid are files beside it")
+            raise UserError(f"{path}: {READ} has {each!r}, which is not a file; valid are files in its folder")
     return beside
 
 

@@ -1,10 +1,11 @@
-"""Accuracy of a released model, with an interval over the people whose records were tested."""
+"""Accuracy and use of a released model, with an interval over the people whose records were tested."""
 
 import numpy as np
 
 from dp_leakage.common.config import Json
 from dp_leakage.metrics.intervals import wilson
 from dp_leakage.metrics.people import over_people
+from dp_leakage.metrics.utility import ACCURACY, guessed_use, label_of, measured_use
 
 
 def accuracy_of(right: np.ndarray, y: np.ndarray, person: np.ndarray | None) -> Json:
@@ -24,3 +25,23 @@ def accuracy_of(right: np.ndarray, y: np.ndarray, person: np.ndarray | None) -> 
         "largest_class": float(np.bincount(y).max() / n),
     }
     return told if person is None else told | {"accuracy_persons": len(np.unique(person))}
+
+
+def use_of(
+    measure: str, y: np.ndarray, probabilities: np.ndarray, trained: np.ndarray, person: np.ndarray | None
+) -> Json:
+    """Return the statement on the study's measure of use; empty if that is accuracy.
+
+    Args:
+        measure: a key of `utility.UTILITIES`.
+        y: int64 (n,): the classes of records that it did not train on.
+        probabilities: float32 (n, classes): what it says of them.
+        trained: int64 (m,): the classes of those that it trained on.
+        person: int64 (n,): whose the records are; None if each is a person of its own.
+    """
+    if measure == ACCURACY:
+        return {}
+    found = measured_use(measure, y, probabilities[None], trained, person).estimate
+    guess = guessed_use(measure, y, trained, probabilities.shape[1], person).value
+    told = {"name": measure, "label": label_of(measure), "value": found.value, "interval": [found.low, found.high]}
+    return {"utility": told | {"guessing": guess}}

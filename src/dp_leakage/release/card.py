@@ -104,6 +104,18 @@ def _accuracy(model: Json) -> str:
         f"It names the right class for {100 * model['accuracy']:.1f} % of {model['accuracy_on']:,} records{people} "
         f"that it did not train on (95 % interval, {drawn}: {100 * low:.1f} to {100 * high:.1f} %). Compare that with "
         f"the share of the largest class, which a guess reaches: {100 * model['largest_class']:.1f} % of these records."
+        + _use(model)
+    )
+
+
+def _use(model: Json) -> str:
+    """The study's measure of use, if that is not accuracy."""
+    if (told := model.get("utility")) is None:
+        return ""
+    low, high = told["interval"]
+    return (
+        f" The study judges by another measure. Its {_plain(told['label'])} on these records is {told['value']:.3f} "
+        f"(95 % interval: {low:.3f} to {high:.3f}); a guess has {told['guessing']:.3f}."
     )
 
 

@@ -12,8 +12,9 @@ from dp_leakage import __version__
 from dp_leakage.common.config import Json
 from dp_leakage.common.dates import this_day
 from dp_leakage.common.errors import UserError
+from dp_leakage.metrics import utility
 from dp_leakage.models.layers import Layers, Parameters, forward
-from dp_leakage.release.accuracy import accuracy_of
+from dp_leakage.release.accuracy import accuracy_of, use_of
 from dp_leakage.release.card import pages
 from dp_leakage.release.folder import (
     MODEL,
@@ -123,15 +124,18 @@ def trained(plan: Plan, settings: Json, checkpoint: Checkpoint, show: Show) -> P
 
 
 def scored(plan: Plan, layers: Layers, parameters: Parameters) -> float:
-    """Score a training for the choice: right answers on the test records; or, with noise, on its own records.
+    """Score a training for the choice: its use on the test records; or, with noise, the right answers on its own.
 
     The noise hides one record's answer, or all answers of one person.
     """
     if plan.selection is None:
         return 0.0
     noise = plan.selection["score_noise"]
-    rows = plan.judged if noise is None else plan.rows
-    right = answers(layers, parameters, plan.data.x[rows]) == plan.data.y[rows]
+    rows, data = plan.judged if noise is None else plan.rows, plan.data
+    if noise is None and plan.measure != utility.ACCURACY:
+        told = probabilities(layers, parameters, data.x[rows])
+        return utility.scored(plan.measure, data.y[rows], told, data.y[plan.rows])
+    right = answers(layers, parameters, data.x[rows]) == data.y[rows]
     if noise is None:
         return float(right.sum())
     own = right if plan.person is None else shares(right, plan.person)
@@ -177,17 +181,29 @@ def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json
     return files | {PRIVACY: as_json(statement), **pages(statement), SHEET_PDF: pdf(sections(statement))}
 
 
-@torch.no_grad()
 def answers(layers: Layers, parameters: Parameters, x: np.ndarray) -> np.ndarray:
     """Return the class that the model names for each record, int64 (n,)."""
+    return np.asarray(_logits(layers, parameters, x).argmax(1).numpy())
+
+
+def probabilities(layers: Layers, parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """Return the model's probabilities for each record, float64 (n, classes)."""
+    return np.asarray(_logits(layers, parameters, x).double().softmax(1).numpy())
+
+
+@torch.no_grad()
+def _logits(layers: Layers, parameters: Parameters, x: np.ndarray) -> torch.Tensor:
     one = {name: tensor[None] for name, tensor in parameters.items()}
-    parts = torch.from_numpy(x).split(ROWS)
-    return np.concatenate([forward(layers, one, part[None])[0][0].argmax(1).numpy() for part in parts])
+    return torch.cat([forward(layers, one, part[None])[0][0] for part in torch.from_numpy(x).split(ROWS)])
 
 
 def accuracy(plan: Plan, layers: Layers, parameters: Parameters) -> Json:
-    """Return the statement on accuracy, see `accuracy_of`; empty if all records are used for training."""
+    """Return the statement on accuracy and use, see `accuracy_of` and `use_of`; empty if all records are used for
+    training.
+    """
     rows, data = plan.judged, plan.data
     if not len(rows):
         return {"accuracy": None, "accuracy_on": 0}
-    return accuracy_of(answers(layers, parameters, data.x[rows]) == data.y[rows], data.y[rows], data.owners(rows))
+    told, y, owners = probabilities(layers, parameters, data.x[rows]), data.y[rows], data.owners(rows)
+    right = answers(layers, parameters, data.x[rows]) == y
+    return accuracy_of(right, y, owners) | use_of(plan.measure, y, told, data.y[plan.rows], owners)

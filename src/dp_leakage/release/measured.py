@@ -31,7 +31,7 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
     """Return results of attacks and audits on the study's models; only names if the study was not run.
 
     Args:
-        study, cell: what is released.
+        study, cell: source of the release.
         coins: records or people whose membership in a model a coin decided, for the most that an audit could have
             shown.
 
@@ -72,7 +72,7 @@ def advice_of(study: Study, cell: Cell) -> list[str]:
     """
     path = study.path(CLAIMS)
     if not path.exists():
-        return [f"The study has no report: {path} would say whether this setting keeps accuracy and protects."]
+        return [f"The study has no report: {path} would say whether this setting is useful and protects."]
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         return verdict_on(content, (cell.dataset, cell.model, cell.defense))

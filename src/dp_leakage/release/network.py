@@ -32,7 +32,7 @@ class FromRaw(nn.Module):
 
     Args:
         model: the trained network.
-        fitted: how records become features.
+        fitted: map from records to features.
         divisor: of the raw numbers.
         fill: what stands for missing numbers, the shape of a record, NaN for nothing; None if nothing does.
     """
@@ -76,7 +76,7 @@ def onnx_of(raw: Raw, fitted: Fitted, layers: Layers, parameters: Parameters) ->
 
     Args:
         raw: the source's records; only its columns, classes and divisor go into the file, and the shape of a record.
-        fitted: how records become features.
+        fitted: map from records to features.
         layers, parameters: the model.
     """
     import onnx

@@ -22,9 +22,11 @@ def follows_from(statement: Json) -> list[str]:
         sentences.append(GAPS)
     if judged := model["accuracy_on"]:
         words = f"on {judged:,} records that the model did not train on, without noise"
-        sentences.append(f"Accuracy and the share of the largest class were measured {words}.")
+        use = f", {model['utility']['label']}" if "utility" in model else ""
+        sentences.append(f"Accuracy{use} and the share of the largest class were measured {words}.")
     if judged and selection is not None and selection["score_noise"] is None:
-        sentences.append("The best training was chosen by that accuracy, so the choice depends on those records.")
+        by = model["utility"]["label"] if "utility" in model else "accuracy"
+        sentences.append(f"The best training was chosen by that {by}, so the choice depends on those records.")
     sentences.append(CELL)
     if measured["attacks_run"] or "audits" in measured:
         sentences.append(MEASURED)

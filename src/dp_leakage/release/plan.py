@@ -19,6 +19,7 @@ from dp_leakage.data.projection import Fitted, fit_and_project
 from dp_leakage.data.projection_settings import HIDDEN, LEARNED, fitted_privately, learns
 from dp_leakage.data.raw import Raw, sensitive_columns
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
+from dp_leakage.metrics.utility import utility_for
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import solved
@@ -49,13 +50,13 @@ class Plan:
     Attributes:
         study, cell: where it comes from.
         grid: settings of step ``train``, with the learning rate that is used; more than one if the best is chosen.
-        selection: how the best of them is chosen, see `statement.SELECTION`; None if nothing is.
+        selection: choice of the best, see `statement.SELECTION`; None: no choice.
         raw: the source's records, for the names of columns and classes; released is none of its rows.
         data: the records as features.
         rows: int64 (n,): the records that are trained on.
         person: int64 (n,): the owner of each; None if the release hides single records.
         judged: int64 (m,): those that accuracy is measured on; empty if all are trained on.
-        fitted: how a raw row becomes features.
+        fitted: map from a raw row to features.
         training: with its noise.
         told: the training as numbers, see `statement.training_told`.
         declared: what the study says about the data and the decision, see `DECLARED`.
@@ -76,6 +77,11 @@ class Plan:
     told: Json
     declared: Json
     outside: tuple[str, ...]
+
+    @property
+    def measure(self) -> str:
+        """The study's measure of use, a key of `utility.UTILITIES`."""
+        return utility_for(self.study.spec.get("utility"), self.data.y[self.rows], self.data.y[self.judged])
 
     @property
     def identity(self) -> str:

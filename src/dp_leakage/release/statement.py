@@ -211,7 +211,7 @@ def statement_of(
     Args:
         told: see `training_told`.
         accountant: of the study's cell.
-        epsilon: that was asked for; None if the noise was.
+        epsilon: requested ε; None if the study sets the noise.
         delta: the study's δ.
         selection: see `SELECTION`.
     """

@@ -89,7 +89,7 @@ def _check_pages(statement: Json, folder: Path) -> list[str]:
         ) from None
     for name, content in written.items():
         if content_of(folder / name) != content:
-            raise UserError(f"{folder / name} must say what {PRIVACY} says; it says something else")
+            raise UserError(f"{folder / name} must agree with {PRIVACY}; it differs")
     return [f"{' and '.join(written)} say what {PRIVACY} says."]
 
 

@@ -19,13 +19,14 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.data.outside import grouping
-from dp_leakage.metrics.contrast import Contrast, above_share, kept
+from dp_leakage.metrics.contrast import Contrast, above_share, kept, kept_use
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.paired import paired_loss, pairs, unpaired_loss
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import contradicted, known, spent
 from dp_leakage.metrics.thresholds import METRIC, of_row
+from dp_leakage.metrics.utility import Use, label_of, lost_use, measure_in, metrics_in
 from dp_leakage.report.decision import ALPHA, Conditions, Is, Judgment, judge
 from dp_leakage.report.exceeded import exceeded
 from dp_leakage.report.forecast import Forecast, forecast, times_records
@@ -37,6 +38,7 @@ from dp_leakage.table.looks import Series
 
 NEAR = 1e-3  # relative: what a search for noise misses its ε by, and versions of libraries differ by, is less
 Key = tuple[str, str, str]  # data set, model, defense
+Tested = RightAnswers | Use  # how models did on new records: which they are right on, or in another measure of use
 Kind = Literal["both", "open", "neither", "guessing", "untried", "elsewhere"]
 
 
@@ -45,7 +47,7 @@ class Acceptable:
     """What a recommended setting must satisfy.
 
     Attributes:
-        accuracy_loss: the largest acceptable loss, a fraction of the best undefended accuracy.
+        accuracy_loss: the largest acceptable loss in the measure of use, a fraction of the best undefended model's.
         advantage: the largest acceptable advantage of an attacker, in (0, 1].
         risk: ``measured``: the strongest attack's advantage must be at most that, or it must be proven; ``proven``: it
             must be proven of any attack.
@@ -67,8 +69,9 @@ class Setting:
         holds: whether the ε that its noise was chosen for is proven of the training as it was run, for any neighbors.
         holds_for: for which neighbors, where not for those of ``spent``; "" where it is for these, or holds for none.
         spent, neighbors, accountant: its accounted ε, for which neighbors ("" if not known), and by whom.
-        accuracy: on new records.
-        loss: of accuracy, a fraction of the best undefended one.
+        measure: of use, a key of `utility.UTILITIES`.
+        accuracy: what it reaches on new records in that measure.
+        loss: of that, a fraction of what the best undefended one reaches.
         twin_loss: the same against the undefended model of the same architecture; None if it was not measured.
         leak: what attackers reach there; None if no membership attack was run.
         proven: the most that any attack could reach; None if nothing is proven.
@@ -89,6 +92,7 @@ class Setting:
     spent: float
     neighbors: str
     accountant: str
+    measure: str
     accuracy: Estimate
     loss: Estimate
     twin_loss: Estimate | None
@@ -99,6 +103,11 @@ class Setting:
     judgment: Judgment
     refuted: bool = False
     front: bool = False
+
+    @property
+    def use_label(self) -> str:
+        """The measure of use in a sentence."""
+        return label_of(self.measure)
 
     @property
     def series(self) -> Series:
@@ -169,7 +178,7 @@ class Answer:
             accuracy and the one that protects (each if there is one).
         tried: the private settings that it was chosen among.
         sharers: among how many tests the 5 % of error were divided (`decision.judge`).
-        guessing: the accuracy of guessing the class (`metrics.majority.guessing`); NaN if not known.
+        guessing: what guessing reaches in the measure of use (`metrics.majority.guessing`); NaN if not known.
         acceptable: the limits.
         aware: whether an attack knows the defense that it attacks.
         forecast: what more repeats would do for an open answer; None if it is not open or nothing is known of that.
@@ -190,6 +199,16 @@ class Answer:
     forecast: Forecast | None = None
     times_records: float | None = None
 
+    @property
+    def measure(self) -> str:
+        """Of use, a key of `utility.UTILITIES`."""
+        return self.settings[0].measure
+
+    @property
+    def use_label(self) -> str:
+        """The measure of use in a sentence."""
+        return self.settings[0].use_label
+
 
 def answers(
     metrics: pd.DataFrame,
@@ -197,21 +216,21 @@ def answers(
     guessing: Mapping[str, float] | None = None,
     aware: bool = True,
     elsewhere: Collection[str] = (),
-    tested: Mapping[Key, RightAnswers] | None = None,
-    constant: Mapping[str, RightAnswers] | None = None,
+    tested: Mapping[Key, Tested] | None = None,
+    constant: Mapping[str, Tested] | None = None,
 ) -> list[Answer]:
-    """One answer per data set whose accuracy was measured, in their order.
+    """One answer per data set whose use was measured, in their order.
 
     Args:
         metrics: rows of all cells.
         acceptable: the limits; None for the defaults.
-        guessing: data set → the accuracy of guessing, if it is known.
+        guessing: data set → what guessing reaches in the measure of use, if it is known.
         aware: whether an attack learns from models under the defense that it attacks. Where none does, little measured
             leakage is no evidence of protection, and only a proof protects.
         elsewhere: models that were trained elsewhere.
-        tested: the cells' right answers on new records, the same of all cells of a data set. Accuracies of cells
-            without them count as independent, so that losses have wider intervals.
-        constant: data set → the right answers of guessing on these records, if that names one class always.
+        tested: how the cells did on new records, the same of all cells of a data set. Accuracies of cells without it
+            count as independent, so that losses have wider intervals.
+        constant: data set → how guessing does on these records, if that says one thing always.
     """
     limits, known, right, named = acceptable or Acceptable(), guessing or {}, tested or {}, constant or {}
     frame = chosen(metrics, {})
@@ -227,7 +246,7 @@ def answers(
             named.get(str(dataset)),
         )
         for dataset, part in frame.groupby("dataset", sort=False)
-        if (part["metric"] == "test_accuracy").any()
+        if (part["metric"] == metrics_in(part)[0]).any()
     ]
     return [
         replace(answer, kind="elsewhere", told=answer.settings)
@@ -256,11 +275,12 @@ def _answer(
     acceptable: Acceptable,
     guessing: float,
     aware: bool,
-    tested: Mapping[Key, RightAnswers],
-    constant: RightAnswers | None,
+    tested: Mapping[Key, Tested],
+    constant: Tested | None,
 ) -> Answer:
     """The answer from rows over all repeats."""
-    accuracy = in_order(frame[(frame["metric"] == "test_accuracy") & frame["value"].notna()])
+    metric, lost = metrics_in(frame)
+    accuracy = in_order(frame[(frame["metric"] == metric) & frame["value"].notna()])
     accounted = spent(frame).set_index(CELL)
     accuracy = accuracy.assign(
         private=[
@@ -283,6 +303,8 @@ def _answer(
         refuted,
         acceptable,
         guessing,
+        measure_in(frame),
+        lost,
     )
     read = [reader.setting(row) for _, row in accuracy.iterrows()]
     judgments, sharers = judge([one.conditions for one in read], acceptable.advantage, acceptable.risk, aware)
@@ -320,8 +342,8 @@ class _Reader:
     """Reads the settings of one data set, and what each must satisfy."""
 
     cells: Mapping[Key, pd.DataFrame]
-    tested: Mapping[Key, RightAnswers]
-    constant: RightAnswers | None
+    tested: Mapping[Key, Tested]
+    constant: Tested | None
     leaks: Mapping[Key, Leak]
     undefended: pd.DataFrame
     accounted: pd.DataFrame
@@ -329,6 +351,8 @@ class _Reader:
     refuted: Collection[Key]  # those whose ε, or what is proven of them, an attack refutes
     acceptable: Acceptable
     guessing: float
+    measure: str
+    lost: str  # the metric of its loss
 
     def setting(self, row: pd.Series) -> Setting:
         """Return a setting that is not judged yet."""
@@ -342,7 +366,7 @@ class _Reader:
         most = (1 + NEAR) * row["epsilon"]
         holds = least is not None and bool(least["epsilon_spent"] <= most)
         others = holds and told is not None and told["epsilon_spent"] > most
-        twin = own[own["metric"] == "accuracy_loss"]
+        twin = own[own["metric"] == self.lost]
         return Setting(
             *key,
             row=row,
@@ -352,6 +376,7 @@ class _Reader:
             spent=np.nan if told is None else float(told["epsilon_spent"]),
             neighbors="" if told is None else str(told["spent_neighbors"]),
             accountant="" if told is None else str(told["spent_accountant"]),
+            measure=self.measure,
             accuracy=accuracy,
             loss=self._loss(key, accuracy),
             twin_loss=None if twin.empty else _of(twin.iloc[0]),
@@ -385,18 +410,22 @@ class _Reader:
         base: Key = (row["dataset"], row["model"], row["defense"])
         weight = 1 - self.acceptable.accuracy_loss
         own, theirs = self.tested.get(key), self.tested.get(base)
-        if own is not None and theirs is not None and pairs(own, theirs):
+        if isinstance(own, Use) and isinstance(theirs, Use):
+            return kept_use(own, theirs, weight)
+        if isinstance(own, RightAnswers) and isinstance(theirs, RightAnswers) and pairs(own, theirs):
             return kept(own, theirs, weight)
         return Contrast.unpaired(accuracy, _of(row), weight)
 
     def _above_guessing(self, key: Key, accuracy: Estimate) -> Contrast | None:
         """The accuracy less that of guessing, record by record where that names one class always; None: not known."""
         own = self.tested.get(key)
-        if own is not None and self.constant is not None and pairs(self.constant, own):
+        if isinstance(own, Use) and isinstance(self.constant, Use):
+            return kept_use(own, self.constant)
+        if isinstance(own, RightAnswers) and isinstance(self.constant, RightAnswers) and pairs(self.constant, own):
             return kept(own, self.constant)
         if not np.isfinite(self.guessing):
             return None
-        if own is not None and len(own.asked) > 1:
+        if isinstance(own, RightAnswers) and len(own.asked) > 1:
             return above_share(own, self.guessing)
         return Contrast.unpaired(accuracy, Estimate(*[self.guessing] * 3), 1.0)
 
@@ -417,7 +446,9 @@ class _Reader:
         if base == key:
             return Estimate(0.0, 0.0, 0.0)
         own, theirs = self.tested.get(key), self.tested.get(base)
-        if own is not None and theirs is not None and pairs(own, theirs):
+        if isinstance(own, Use) and isinstance(theirs, Use):
+            return lost_use(own, theirs)
+        if isinstance(own, RightAnswers) and isinstance(theirs, RightAnswers) and pairs(own, theirs):
             return paired_loss(own, theirs)
         return unpaired_loss(accuracy, _of(row))
 

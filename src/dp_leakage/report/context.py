@@ -7,8 +7,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from dp_leakage.data.near_copies import Copies
-from dp_leakage.metrics.people import RightAnswers
-from dp_leakage.report.answer import Acceptable
+from dp_leakage.report.answer import Acceptable, Tested
 from dp_leakage.report.elsewhere import Elsewhere
 from dp_leakage.report.exposed import MostExposed
 
@@ -44,8 +43,9 @@ class DataFacts:
         warnings: sentences on what makes results on it hard to judge.
         persons: how many persons' records training draws from; None if every record is a person of its own.
         notes: sentences that only inform.
-        guessing: the accuracy on new records of guessing the class (`metrics.majority.guessing`); NaN if not known.
-        constant: the right answers of guessing on these records, if it names one class always; else None.
+        guessing: the accuracy on new records of guessing the class (`metrics.majority.guessing`), or what that scores
+            in the study's measure of use; NaN if not known.
+        constant: how guessing does on these records, if it says one thing always; else None.
         outside: what was computed from its records and no ε covers, such as "the PCA, fitted on 800 records".
         copies: the near-copies among the records whose membership is asked, where each has a coin or a place of its
             own; None if they are not known.
@@ -61,7 +61,7 @@ class DataFacts:
     persons: int | None = None
     notes: tuple[str, ...] = ()
     guessing: float = float("nan")
-    constant: RightAnswers | None = None
+    constant: Tested | None = None
     outside: tuple[str, ...] = ()
     copies: Copies | None = None
 
@@ -91,7 +91,7 @@ class ReportContext:
         aware: whether an attack learns from models that were trained under the defense that it attacks.
         acceptable: what a recommended setting must satisfy.
         elsewhere: models that were trained elsewhere.
-        tested: data set, model, defense → right answers on new records, the same ones of all cells of a data set.
+        tested: data set, model, defense → how it did on new records, the same ones of all cells of a data set.
     """
 
     study: str
@@ -113,4 +113,4 @@ class ReportContext:
     aware: bool = False
     acceptable: Acceptable = field(default_factory=Acceptable)
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
-    tested: Mapping[tuple[str, str, str], RightAnswers] = field(default_factory=dict)
+    tested: Mapping[tuple[str, str, str], Tested] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.guarantees import too_few_words
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.sources import UNKNOWN, beside_references, differ
+from dp_leakage.report.words import use_words
 from dp_leakage.table.frames import chosen
 from dp_leakage.table.words import name
 
@@ -245,7 +246,8 @@ def _tiles(one: Setting, place: int) -> list[Claim]:
             rate = tell("fpr", fpr, f"{100 * fpr:g}")
             add(f"tpr_{fpr:g}", "Members identified", shown, f" at {rate} % false positives", tell)
     tell = Telling(_where(one))
-    add("accuracy", "Accuracy on non-members", tell.percent("test_accuracy", one.accuracy), "", tell)
+    label = f"{one.use_label[:1].upper()}{one.use_label[1:]} on non-members"
+    add("accuracy", label, use_words(one, tell), "", tell)
     return found
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.measure import FPR_OF_TPR
+from dp_leakage.metrics.utility import ACCURACY
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.claims import Claim, Telling, percent
 from dp_leakage.report.guarantees import rounded_up
-from dp_leakage.report.words import given, tiles_of
+from dp_leakage.report.words import budget_words, given, tiles_of
 from dp_leakage.table.looks import INK, look
 from dp_leakage.table.numbers import cell_label, interval
 from dp_leakage.table.words import name
@@ -31,23 +32,25 @@ class Explored:
         groups: data set and model of each picture, in words; the first is shown first.
         points: a cell each, as `_point` makes it.
         tiles: the tiles of each point.
+        limits: group → what the use must be at least and an advantage at most; none without an undefended model.
     """
 
     measures: dict[str, str]
     groups: list[str]
     points: list[dict[str, Any]]
     tiles: list[list[Claim]]
+    limits: dict[str, list[float]]
 
     @property
     def as_json(self) -> str:
         """What the script reads: JSON that cannot end the element that it stands in."""
-        content = {"measures": self.measures, "groups": self.groups, "points": self.points}
+        content = {"measures": self.measures, "groups": self.groups, "points": self.points, "limits": self.limits}
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def explored(answers: Sequence[Answer], outside: Mapping[str, Sequence[str]] | None = None) -> Explored | None:
-    """All cells with a measured accuracy and leakage; None if there is nothing to choose.
+    """All cells with a measured use and leakage; None if there is nothing to choose.
 
     ``outside``: data set → what no ε covers.
     """
@@ -66,6 +69,14 @@ def explored(answers: Sequence[Answer], outside: Mapping[str, Sequence[str]] | N
     if not any(point["told"] for point in points):
         points[0]["told"] = True
     known = {key for point in points for key in point["up"]}
+    limits = {
+        point["group"]: [
+            round((1 - answer.acceptable.accuracy_loss) * answer.best.accuracy.value, 6),
+            answer.acceptable.advantage,
+        ]
+        for (answer, _), point in zip(chosen, points, strict=True)
+        if answer.best is not None
+    }
     groups = list(dict.fromkeys(point["group"] for point in points))
     first = next(point["group"] for point in points if point["told"])
     return Explored(
@@ -73,6 +84,7 @@ def explored(answers: Sequence[Answer], outside: Mapping[str, Sequence[str]] | N
         groups=[first, *(group for group in groups if group != first)],
         points=points,
         tiles=[tiles_of(answer, one, outside=uncovered.get(answer.dataset, ())) for answer, one in chosen],
+        limits=limits,
     )
 
 
@@ -102,6 +114,8 @@ def _point(answer: Answer, one: Setting, several: bool, outside: Sequence[str]) 
     found, style = one.leak, look(one.series)
     label = cell_label(one.series, one.row)
     accuracy = f"right on {percent(one.accuracy)} of new records"
+    if one.measure != ACCURACY:
+        accuracy = f"{one.use_label} {interval(*one.accuracy)} on new records"
     up: dict[str, list[float]] = {"advantage": _rounded(found.advantage)}
     says = {"advantage": f"an advantage of {interval(*found.advantage)} ({name(found.attack)})"}
     for fpr, tpr in found.tprs.items():
@@ -117,6 +131,8 @@ def _point(answer: Answer, one: Setting, several: bool, outside: Sequence[str]) 
         "color": "" if style.color == INK else style.color,
         "group": " · ".join([*([name(answer.dataset)] if several else []), name(one.model)]),
         "told": one in answer.told,
+        "beside": budget_words(one),
+        "use": "" if one.measure == ACCURACY else one.use_label,
         "x": _rounded(one.accuracy),
         "up": up,
         "says": {key: f"{label}: {accuracy}; {words}." for key, words in says.items()},

@@ -5,7 +5,7 @@
   const SVG = "http://www.w3.org/2000/svg";
   const at = (id) => document.getElementById(id);
   const make = (tag, attributes = {}, text = "") => {
-    const svg = ["svg", "g", "line", "circle", "text", "polyline"].includes(tag);
+    const svg = ["svg", "g", "line", "circle", "rect", "text", "polyline"].includes(tag);
     const element = svg ? document.createElementNS(SVG, tag) : document.createElement(tag);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
     if (text) element.textContent = text;
@@ -85,15 +85,28 @@
       const here = known.points.map((point, place) => ({ ...point, place }))
         .filter((point) => point.group === group && point.up[measure]);
       const every = known.points.filter((point) => point.up[measure]);
+      const limits = measure.startsWith("tpr") ? null : known.limits[group];  // least use, largest advantage
       const widest = [Math.min(...every.map((p) => p.x[1])), Math.max(...every.map((p) => p.x[2]))];
-      const highest = [0, 0.01, ...every.flatMap((p) => p.up[measure])];
+      const highest = [0, 0.01, ...(limits ? [1.2 * limits[1]] : []), ...every.flatMap((p) => p.up[measure])];
       const tallest = [Math.min(...highest), Math.max(...highest)];
       const [across, up] = [steps(...widest), steps(...tallest)];
       const scale = ([low, high], from, to) => (value) => from + (value - low) / (high - low) * (to - from);
       const x = scale(widest, SIZE.left + RADIUS, SIZE.width - SIZE.right);
       const y = scale(tallest, SIZE.height - SIZE.bottom, SIZE.top);
       const digits = (ticks, unit) => Math.max(0, Math.ceil(-Math.log10((ticks[1] - ticks[0]) * unit) - 1e-9));
-      const shares = measure.startsWith("tpr");
+      const shares = measure.startsWith("tpr"), use = here[0]?.use;  // "" for accuracy, which is in per cent
+      if (limits) {
+        const left = Math.max(x(limits[0]), SIZE.left), top = y(limits[1]);
+        const right = Math.max(SIZE.width - SIZE.right, left), bottom = SIZE.height - SIZE.bottom;
+        svg.append(make("rect", { class: "within", x: left, y: top, width: right - left, height: bottom - top }));
+        const words = make("text", { class: "within-words", x: (left + right) / 2, y: bottom - 8,
+          "text-anchor": "middle" }, "within both limits");
+        svg.append(words);
+        if (right - left < words.getComputedTextLength() + 8) {
+          words.setAttribute("x", left - 6);
+          words.setAttribute("text-anchor", "end");
+        }
+      }
       for (const tick of up) {
         svg.append(make("line", { class: "grid", x1: SIZE.left, x2: SIZE.width - SIZE.right, y1: y(tick), y2: y(tick) }));
         const words = shares ? `${(100 * tick).toFixed(digits(up, 100))} %` : tick.toFixed(digits(up, 1));
@@ -101,10 +114,10 @@
       }
       for (const tick of across)
         svg.append(make("text", { x: x(tick), y: SIZE.height - SIZE.bottom + 20, "text-anchor": "middle" },
-          `${(100 * tick).toFixed(digits(across, 100))} %`));
+          use ? tick.toFixed(digits(across, 1)) : `${(100 * tick).toFixed(digits(across, 100))} %`));
       svg.append(make("text", { class: "axis", x: SIZE.left, y: 12 }, `↑ ${known.measures[measure]}`));
       svg.append(make("text", { class: "axis", x: SIZE.width - SIZE.right, y: SIZE.height - 6, "text-anchor": "end" },
-        "right on new records →"));
+        `${use || "right"} on new records →`));
 
       const series = new Map();
       for (const point of here) series.set(point.series, [...(series.get(point.series) ?? []), point]);
@@ -132,23 +145,31 @@
       svg.append(lines, labels, marks);  // before the names, whose widths the browser measures
       const taken = here.map((point) => box(x(point.x[0]) - RADIUS, y(point.up[measure][0]), 2 * RADIUS, 2 * RADIUS));
       const ordered = [...series.values()].sort((one, other) => other.some((p) => p.told) - one.some((p) => p.told));
-      for (const points of ordered) {
-        const last = points.reduce((best, point) => (point.x[0] >= best.x[0] ? point : best));
-        const name = make("text", { class: "series" }, last.series);
+      const write = (point, words, kind) => {
+        const name = make("text", { class: kind }, words);
         labels.append(name);
-        const free = places(x(last.x[0]), y(last.up[measure][0]), name.getComputedTextLength())
+        const free = places(x(point.x[0]), y(point.up[measure][0]), name.getComputedTextLength())
           .find((place) => inside(place) && !taken.some((other) => meet(place, other)));
-        if (!free) { name.remove(); continue; }
+        if (!free) { name.remove(); return; }
         taken.push(free);
         name.setAttribute("x", free.left);
         name.setAttribute("y", (free.top + free.bottom) / 2 + 4);
+      };
+      const named = here.filter((point) => point.told && point.beside);
+      for (const point of named) write(point, point.beside, "series told");
+      for (const points of ordered) {
+        const last = points.reduce((best, point) => (point.x[0] >= best.x[0] ? point : best));
+        write(last, last.beside === "no privacy" ? last.beside : last.series, "series");
       }
+      for (const point of here) if (point.beside && !point.told && point.beside !== "no privacy")
+        write(point, point.beside, "series");
       say(chosen);
     };
 
     switches("groups", "Model", known.groups.map((one) => [one, one]), group, (value) => { group = value; });
     switches("measures", "Vertical axis", Object.entries(known.measures), measure, (value) => { measure = value; });
     at("explore").hidden = false;
+    at("told").after(...document.querySelectorAll(".attacker"));
     draw();
     choose(shown);
     addEventListener("resize", draw);

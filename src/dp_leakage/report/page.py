@@ -12,6 +12,7 @@ import pandas as pd
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.data.roles import POOL
 from dp_leakage.metrics.spent import POISSON
+from dp_leakage.metrics.utility import ACCURACY, label_of
 from dp_leakage.provenance.files import UNSEALED
 from dp_leakage.report import tables
 from dp_leakage.report.added import added_claims
@@ -21,6 +22,7 @@ from dp_leakage.report.claims import REFUTED, Claim, Telling
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import claims_elsewhere
 from dp_leakage.report.explore import explored, marks_of
+from dp_leakage.report.first_screen import about, cards_of, chip_of, guesses_of
 from dp_leakage.report.groups import group_claims
 from dp_leakage.report.rebuilt import rebuilt_claims
 from dp_leakage.report.refuted import refuted_claims
@@ -35,7 +37,7 @@ from dp_leakage.table.words import name
 
 TEMPLATE, SCRIPT = (Path(__file__).with_name(file) for file in ("template.html", "page.js"))
 QUESTION = (
-    "What does each privacy budget cost in accuracy, and what does an attacker still learn about the training records?"
+    "What does each privacy budget cost in {use}, and what does an attacker still learn about the training records?"
 )
 MANY_COPIES = 0.05  # share of records with near-copies from which on the page says so first
 SHOWN_AS_TABLE = "members_exposed"  # the page shows the same numbers as a table
@@ -119,8 +121,12 @@ def render(context: ReportContext) -> str:
     environment.filters |= {**filters, "table": to_html, "headless": lambda table: replace(table, heading="")}
     answered = answers_of(context)
     found = _told(context, answered)
+    outside = {data.name: data.outside for data in context.data}
+    firsts = {answer.dataset: _first(answer, outside.get(answer.dataset, ())) for answer in answered}
     elsewhere = bool(answered) and all(answer.kind == "elsewhere" for answer in answered)
     compared = elsewhere or any(one.leak and one.leak.tried > 1 for answer in answered for one in answer.settings)
+    uses = list(dict.fromkeys(answer.use_label for answer in answered)) or [label_of(ACCURACY)]
+    use = uses[0] if len(uses) == 1 else "use"
     one = "person" if any(data.persons is not None for data in context.data) else "record"
     many = "people" if one == "person" else "records"
     script = f"\n{SCRIPT.read_text(encoding='utf-8')}"
@@ -131,14 +137,19 @@ def render(context: ReportContext) -> str:
         table_style=Markup(STYLE),
         script=Markup(script),
         allowed=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
-        explored=explored(answered, {data.name: data.outside for data in context.data}),
+        explored=explored(answered, outside),
         context=context,
         one=one,
         many=many,
-        question=context.question or QUESTION,
+        use=use,
+        tried=sum(answer.tried for answer in answered),
+        question=context.question or QUESTION.format(use=use),
         broken=[claim for claim in found if claim.kind == REFUTED],
         study_wide=[claim for claim in found if not claim.dataset],
-        screens=[_screen(found, data) for data in dict.fromkeys(claim.dataset for claim in found if claim.dataset)],
+        screens=[
+            _screen(found, data, firsts.get(data, {}))
+            for data in dict.fromkeys(claim.dataset for claim in found if claim.dataset)
+        ],
         marks={answer.dataset: marks_of(answer) for answer in answered},
         elsewhere=elsewhere,
         settings=[] if elsewhere else tables.settings(answered),
@@ -160,13 +171,28 @@ def render(context: ReportContext) -> str:
     )
 
 
-def _screen(found: list[Claim], dataset: str) -> dict[str, Any]:
+def _first(answer: Answer, outside: tuple[str, ...]) -> dict[str, Any]:
+    """The verdict in a word, the cards, and what an attacker can do."""
+    return {
+        "chip": chip_of(answer),
+        "cards": cards_of(answer, outside),
+        "about": about(answer),
+        "guesses": guesses_of(answer),
+    }
+
+
+def _screen(found: list[Claim], dataset: str, first: dict[str, Any]) -> dict[str, Any]:
     """What the page shows of one data set: before the first figure, below it (also rows of tiles), and folded."""
     own = [claim for claim in found if claim.dataset == dataset]
     tiles = [claim for claim in own if claim.label]
     cells = dict.fromkeys(claim.cells[0] for claim in tiles)
     plain = [claim for claim in own if not claim.label]
     return {
+        "chip": None,
+        "cards": [],
+        "about": "",
+        "guesses": None,
+        **first,
         "dataset": dataset,
         "first": [claim for claim in plain if claim.screen == 1],
         "tiles": [(cell, [claim for claim in tiles if claim.cells[0] == cell]) for cell in cells],

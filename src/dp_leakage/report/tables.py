@@ -44,16 +44,16 @@ ANSWERED = {"yes": "yes", "no": "no", "open": "undecided"}
 
 
 def settings(found: list[Answer]) -> list[Table]:
-    """For each data set every setting of every model in one currency: accuracy, loss, what leaks, what is proven."""
+    """For each data set every setting of every model in one currency: use, loss, what leaks, what is proven."""
     leaks = [one.leak for answer in found for one in answer.settings if one.leak is not None]
     rates = [rate for rate in FPR_OF_TPR if any(rate in leak.tprs for leak in leaks)]
     heads = [
         "setting",
         "model",
-        "keeps accuracy",
+        "keeps {use}",
         "protects",
         "front",
-        "accuracy",
+        "{use}",
         "lost of the best undefended",
         "lost of its own undefended",
         "strongest attack",
@@ -63,7 +63,12 @@ def settings(found: list[Answer]) -> list[Table]:
         "any attack at most",
     ]
     return [
-        Table(name(answer.dataset), heads, [_setting_row(one, rates) for one in answer.settings], left=5)
+        Table(
+            name(answer.dataset),
+            [head.format(use=answer.use_label) for head in heads],
+            [_setting_row(one, rates) for one in answer.settings],
+            left=5,
+        )
         for answer in found
     ]
 

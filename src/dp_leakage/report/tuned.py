@@ -17,7 +17,7 @@ class Tuned:
 
     Attributes:
         rate: the learning rate that it trains with.
-        right: rate → its accuracy on the records set apart, in the order in which the rates were tried.
+        right: rate → what it reaches in the measure of use on the records set apart, in the order of the trials.
         records: how many were set apart.
     """
 
@@ -31,7 +31,7 @@ def tuned_of(cell: pd.DataFrame) -> Tuned | None:
     chosen = cell[cell["metric"] == "learning_rate"]
     if chosen.empty:
         return None
-    tried = cell[cell["metric"] == "tuning_accuracy"]
+    tried = cell[cell["metric"].isin(["tuning_accuracy", "tuning_utility"])]
     right = dict(zip(map(float, tried["tried"]), map(float, tried["value"]), strict=True))
     return Tuned(float(chosen["value"].iloc[0]), right, int(tried["records"].iloc[0]))
 

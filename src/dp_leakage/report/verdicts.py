@@ -6,6 +6,7 @@ import pandas as pd
 
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
+from dp_leakage.metrics.utility import METRIC, label_of, metrics_in
 from dp_leakage.report.claims import percent
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.table.frames import chosen, each_series, panels
@@ -15,28 +16,30 @@ from dp_leakage.table.words import name
 
 
 def verdicts(metrics: pd.DataFrame) -> list[str]:
-    """One sentence per data set, model and defense: its accuracy, and what an attacker reaches there.
+    """One sentence per data set, model and defense: its use, and what an attacker reaches there.
 
-    Of several budgets, it is about the one that keeps most accuracy.
+    Of several budgets, it is about the one that keeps most of it.
     """
     frame = chosen(metrics, {})
     leak = leaks(frame)
-    accuracy = frame[frame["metric"] == "test_accuracy"]
+    use = pd.concat([of[of["metric"] == metrics_in(of)[0]] for _, of in frame.groupby("dataset", sort=False)])
     found = []
-    for heading, part in panels(accuracy) if len(accuracy) else []:
+    for heading, part in panels(use) if len(use) else []:
         for series, rows in each_series(part):
             for kind, own in rows.groupby(
                 rows["partition"] == "random" if "partition" in rows else [False] * len(rows)
             ):
                 row = own.loc[own["value"].idxmax()]
-                use = f"{100 * row['value']:.0f} % of new records right"
+                reached_use = f"{100 * row['value']:.0f} % of new records right"
+                if row["metric"] == METRIC:
+                    reached_use = f"{label_of(row['of'])} {fraction(row['value'])}"
                 at = f" at {cell_words(row)}" if series.accountant else ""
                 label = look(series).label + (", random" if kind else "")
                 reached = leak.get(tuple(row[CELL]))
                 if reached is not None:
                     judged = "" if reached.advantage.low > 0 else "; chance alone could explain the advantage"
                     words = f"an attacker reaches {reach_words(reached)}{judged}"
-                    found.append(f"{heading} · {label}: {use}{at}; {words}.")
+                    found.append(f"{heading} · {label}: {reached_use}{at}; {words}.")
     return found
 
 

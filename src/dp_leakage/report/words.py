@@ -8,6 +8,7 @@ import numpy as np
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.thresholds import SHARES
+from dp_leakage.metrics.utility import ACCURACY, LOSS, METRIC
 from dp_leakage.report.answer import Answer, Setting, candidates, is_within, shown_to_do_both
 from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.decision import ALPHA
@@ -34,7 +35,6 @@ UNAWARE = (
 ONE_SOURCE = "that members and others come from one source"
 DIFFERENCE = "a difference between members and others"
 RARELY = 0.05  # a probability below which none is told
-BEST = "the best undefended accuracy"  # of which a loss is a share
 
 
 def claims_of(
@@ -153,11 +153,11 @@ def _neither(answer: Answer, tell: Telling) -> str:
     first = answer.told[0]
     numbers = f"{_cell(first, tell)} {_use(answer, first, tell)}"
     if not protecting:
-        fails = f"{protects}" if keeping else f"keeps the accuracy, and none {protects}"
+        fails = f"{protects}" if keeping else f"keeps the {answer.use_label}, and none {protects}"
         return f"{none} {fails}. {numbers}, and {_risk(answer, first, tell)}."
     if not keeping:
         how = ", and protects" if first.protects == "yes" else ""
-        return f"{none} keeps the accuracy. {numbers}{how}."
+        return f"{none} keeps the {answer.use_label}. {numbers}{how}."
     (other,) = protecting
     but = f"but {'leaks' if first.shown_to_leak else 'is not proven to protect'}"
     how = "protects, but" if other.protects == "yes" else "may protect, but"
@@ -170,10 +170,10 @@ def _neither(answer: Answer, tell: Telling) -> str:
 def _guessing(answer: Answer, tell: Telling) -> str:
     assert answer.best is not None  # it was compared with guessing
     best = answer.best
-    right = _alone(tell, "test_accuracy", best.accuracy, _share(best.accuracy.value), best)
+    guess = "naming the most frequent class" if best.measure == ACCURACY else "saying the same of each record"
     return (
         "No undefended model is shown to beat guessing, so the cost of privacy cannot be measured. The best "
-        f"({name(best.model)}) has an accuracy of {right}; naming the most frequent class has "
+        f"({name(best.model)}) has {_a(best.use_label)} of {_reaches(best, tell)}; {guess} has "
         f"{_guessing_share(answer, tell)}."
     )
 
@@ -206,7 +206,8 @@ def _caveat(answer: Answer, tell: Telling, outside: Sequence[str], study: str, u
     if answer.kind == "both" and answer.told[0].limit == 1:
         words.append("No proof rules out a stronger attack.")
     words += [
-        f"{_cell(one, tell)} is not shown to beat guessing, which has an accuracy of {_guessing_share(answer, tell)}."
+        f"{_cell(one, tell)} is not shown to beat guessing, which has {_a(one.use_label)} of "
+        f"{_guessing_share(answer, tell)}."
         for one in answer.told
         if one.beats != "yes"
     ]
@@ -221,7 +222,7 @@ def _caveat(answer: Answer, tell: Telling, outside: Sequence[str], study: str, u
 
 def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units: str) -> str:
     if answer.best is None:
-        return "An undefended model would tell: a loss of accuracy is counted from it."
+        return f"An undefended model would tell: a loss of {answer.use_label} is counted from it."
     if one.leak is None and not one.by_proof:
         return "A membership attack would tell."
     if not answer.aware and not one.by_proof:
@@ -253,8 +254,8 @@ def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units
 
 def _records(one: Setting, times: float, tell: Telling) -> str:
     """So many times the records that a setting was measured on, in two digits, rounded up."""
-    numbers = one.conditions.use[:1] + one.conditions.leak[:1]
-    wanted = times * sum(number.records for number in numbers if np.isfinite(number.records))
+    numbers = [number.asked or number.records for number in one.conditions.use[:1] + one.conditions.leak[:1]]
+    wanted = times * sum(records for records in numbers if np.isfinite(records))
     scale = 10 ** max(int(np.floor(np.log10(wanted))) - 1, 0)
     return tell.count(int(np.ceil(wanted / scale)) * scale)
 
@@ -301,14 +302,34 @@ def _cell(one: Setting, tell: Telling) -> str:
 def _use(answer: Answer, one: Setting, tell: Telling) -> str:
     """``loses 6.1 % of the accuracy (limit 10 %)``; a gain counts as one only if chance does not explain it."""
     if not np.isfinite(one.loss.value):
-        return (
-            f"is right on {_alone(tell, 'test_accuracy', one.accuracy, _share(one.accuracy.value), one)} of new records"
-        )
+        reaches = _reaches(one, tell)
+        if one.measure == ACCURACY:
+            return f"is right on {reaches} of new records"
+        return f"has {_a(one.use_label)} of {reaches} on new records"
     gains = _share(one.loss.value)[0] == "−"
     if gains and one.loss.high >= 0:
-        return f"loses no accuracy as measured (limit {_loss_limit(answer, tell)})"
-    lost = _alone(tell, "accuracy_loss_best", one.loss, _share(abs(one.loss.value)), one)
-    return f"is {lost} above {BEST}" if gains else f"loses {lost} of the accuracy (limit {_loss_limit(answer, tell)})"
+        return f"loses no {one.use_label} as measured (limit {_loss_limit(answer, tell)})"
+    lost = _alone(tell, _lost(one), one.loss, _share(abs(one.loss.value)), one)
+    if gains:
+        return f"is {lost} above the best undefended {one.use_label}"
+    return f"loses {lost} of the {one.use_label} (limit {_loss_limit(answer, tell)})"
+
+
+def _lost(one: Setting) -> str:
+    """What a loss against the best undefended model is called among numbers."""
+    return "accuracy_loss_best" if one.measure == ACCURACY else "utility_loss_best"
+
+
+def _reaches(one: Setting, tell: Telling) -> str:
+    """What a setting reaches in the measure of use, without its interval: accuracy in per cent."""
+    if one.measure == ACCURACY:
+        return _alone(tell, "test_accuracy", one.accuracy, _share(one.accuracy.value), one)
+    return _alone(tell, METRIC, one.accuracy, fraction(one.accuracy.value), one, of=one.measure)
+
+
+def _a(noun: str) -> str:
+    """``an AUROC``, ``a balanced accuracy``; letters are read by their names."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' or noun[:2] in ('F1', 'MC') else 'a'} {noun}"
 
 
 def _risk(answer: Answer, one: Setting, tell: Telling) -> str:
@@ -342,7 +363,9 @@ def _risk_limit(answer: Answer, tell: Telling) -> str:
 
 
 def _guessing_share(answer: Answer, tell: Telling) -> str:
-    return f"{tell('guessing', answer.guessing, f'{100 * answer.guessing:.1f}')} %"
+    if answer.measure == ACCURACY:
+        return f"{tell('guessing', answer.guessing, f'{100 * answer.guessing:.1f}')} %"
+    return tell("guessing", answer.guessing, fraction(answer.guessing), of=answer.measure)
 
 
 def _share(value: float) -> str:
@@ -358,8 +381,11 @@ def _strongest(leak: Leak) -> dict[str, str]:
     return {"attack": STRONGEST, "of": leak.attack}
 
 
-def _accuracy(one: Setting, estimate: Estimate, tell: Telling, among: int) -> str:
-    return tell.percent("test_accuracy", estimate, among=among, **_where(one))
+def use_words(one: Setting, tell: Telling) -> str:
+    """What a setting reaches in the measure of use, with its interval: accuracy in per cent."""
+    if one.measure == ACCURACY:
+        return tell.percent("test_accuracy", one.accuracy, **_where(one))
+    return tell.fraction(METRIC, one.accuracy, of=one.measure, **_where(one))
 
 
 # ---------------------------------------------------------------------- below the first figure
@@ -369,10 +395,16 @@ def _beside(answer: Answer) -> list[Claim]:
     if best is None or answer.kind in ("guessing", "untried"):
         return []
     tell = Telling(_where(best))
-    words = (
-        f"Losses are relative to the undefended model that was right most often, {name(best.model)}: on "
-        f"{_accuracy(best, best.accuracy, tell, 1)} of new records."
-    )
+    if best.measure == ACCURACY:
+        words = (
+            f"Losses are relative to the undefended model that was right most often, {name(best.model)}: on "
+            f"{use_words(best, tell)} of new records."
+        )
+    else:
+        words = (
+            f"Losses are relative to the undefended model with the largest {best.use_label} on new records, "
+            f"{name(best.model)}: {use_words(best, tell)}. Guessing has {_guessing_share(answer, tell)}."
+        )
     if best.leak is not None:
         reached = tell.fraction("reached_advantage", best.leak.advantage, **_strongest(best.leak))
         words += f" On it the strongest attack has an advantage of {reached}."
@@ -389,18 +421,18 @@ def _beside(answer: Answer) -> list[Claim]:
 
 
 def tiles_of(answer: Answer, one: Setting, place: int = 0, outside: Sequence[str] = ()) -> list[Claim]:
-    """Accuracy, what was measured, what is proven, and the ε, with the interval of each number by itself.
+    """The use, what was measured, what is proven, and the ε, with the interval of each number by itself.
 
     ``outside`` is what no ε of the data set covers.
     """
     tell = Telling(_where(one))
-    right = tell.percent("test_accuracy", one.accuracy)
+    right = use_words(one, tell)
     figure, _, ends = right.partition(" [")
     words = f"[{ends}"
     if np.isfinite(one.loss.value):
-        words += f"; loses {tell.percent('accuracy_loss_best', one.loss)}"
+        words += f"; loses {tell.percent(_lost(one), one.loss)}"
     words += _on_half(one, tell)
-    found = [_tile(answer, one, place, "accuracy", "Accuracy on new records", figure, words, tell)]
+    found = [_tile(answer, one, place, "accuracy", _heading(one), figure, words, tell)]
     if one.leak is not None:
         tell = Telling(_where(one))
         reached = tell.fraction("reached_advantage", one.leak.advantage, **_strongest(one.leak))
@@ -429,6 +461,11 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0, outside: Sequence[str
     return found
 
 
+def _heading(one: Setting) -> str:
+    """``Accuracy on new records``."""
+    return f"{one.use_label[:1].upper()}{one.use_label[1:]} on new records"
+
+
 def _epsilon(one: Setting, tell: Telling) -> tuple[str, str]:
     """The ε that the page names a private setting by, and its neighbors; the accounted one if that does not hold."""
     if one.holds and np.isfinite(one.row["epsilon"]):
@@ -436,6 +473,20 @@ def _epsilon(one: Setting, tell: Telling) -> tuple[str, str]:
         return tell.plain("claimed_epsilon", one.row["epsilon"], neighbors=neighbors), neighbors
     said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
     return tell("epsilon_spent", one.spent, at_most(one.spent), **said), one.neighbors
+
+
+def budget_words(one: Setting) -> str:
+    """``ε = 4``, ``no privacy``; "" of other defenses."""
+    if one.private:
+        return f"ε = {_epsilon(one, Telling())[0]}"
+    return "no privacy" if one.defense == "none" else ""
+
+
+def epsilon_words(one: Setting) -> str:
+    """``ε = 4 at δ = 1e-05 for add/remove neighbors``."""
+    figure, neighbors = _epsilon(one, Telling())
+    whose = f"{name(neighbors)} neighbors" if neighbors else "neighbors that are not known"
+    return f"ε = {figure} at δ = {one.row['delta']:g}, for {whose}"
 
 
 def _on_half(one: Setting, tell: Telling) -> str:
@@ -532,7 +583,7 @@ def _twin(one: Setting, twin: Setting | None, tell: Telling) -> str:
     """Against the undefended model of the same architecture."""
     if twin is None or one.twin_loss is None or twin is one:
         return ""
-    lost = tell.percent("accuracy_loss", one.twin_loss)
+    lost = tell.percent("accuracy_loss" if one.measure == ACCURACY else LOSS, one.twin_loss)
     words = f"Against the undefended {name(one.model)} itself it loses {lost}"
     if twin.leak is not None:
         reached = tell.fraction("reached_advantage", twin.leak.advantage, **_strongest(twin.leak), **_where(twin))
@@ -561,7 +612,7 @@ def _choice(answer: Answer) -> list[Claim]:
 
 
 def _unproven(answer: Answer) -> list[Claim]:
-    """Defenses that prove nothing: what was measured under them, with their accuracy."""
+    """Defenses that prove nothing: what was measured under them, with their use."""
     others = [one for one in answer.settings if not one.private and one.defense != "none" and one.leak is not None]
     if not others or answer.kind == "elsewhere":
         return []
@@ -572,8 +623,8 @@ def _unproven(answer: Answer) -> list[Claim]:
         where = _where(one) | _strongest(one.leak)
         told.append(
             f"{look(one.series).label}{_strength(one, tell)} ({name(one.model)}) "
-            f"{tell.fraction('reached_advantage', one.leak.advantage, **where)} at an accuracy of "
-            f"{_accuracy(one, one.accuracy, tell, 1)}"
+            f"{tell.fraction('reached_advantage', one.leak.advantage, **where)} at {_a(one.use_label)} of "
+            f"{use_words(one, tell)}"
         )
     noisy = any(one.row["accountant"] for one in others)
     why = "Settings without a known ε for what attacks ask here" if noisy else "Defenses without differential privacy"

@@ -38,7 +38,7 @@ class Learned:
         module: records (n, …) to features (n, …), both float32.
         notes: sentences for the report.
         sha256: file → SHA-256 of the public records.
-        copies: how many of the study's records are among those, value for value.
+        copies: number of the study's records among them, value for value.
     """
 
     module: nn.Module
@@ -59,7 +59,7 @@ def read_features(path: Path, identity: str, layers: str, own: np.ndarray) -> Le
     Args:
         path: its file.
         identity: of the settings that it was made from.
-        layers: whose output the features are, see `kept_layers`.
+        layers: layers that compute the features, see `kept_layers`.
         own: the study's records, (n, …), as they are prepared, of which those among the public ones are counted.
 
     Raises:

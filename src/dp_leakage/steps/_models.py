@@ -17,6 +17,7 @@ from dp_leakage.common.temporary import shared_folder
 from dp_leakage.common.user_code import FILES
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import ENGINES, TRAINERS
+from dp_leakage.metrics.utility import ACCURACY
 from dp_leakage.models.architectures import build, is_import_path
 from dp_leakage.models.ensemble import NO_ROW, Ensemble
 from dp_leakage.models.layers import Layers
@@ -57,9 +58,11 @@ def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
     if tuned is None:
         raise UserError("tuned: missing; the settings name a learning rate that step tune chooses")
     tried, made = read_table(tuned, settings["tuned"])
-    accuracy = tried.groupby("learning_rate", sort=False)["accuracy"].mean()
-    rate = float(accuracy.idxmax())
-    said = {"learning_rate": rate, "tried": [[float(key), float(value)] for key, value in accuracy.items()]}
+    measure = next(name for name in tried if name not in ("learning_rate", "fold"))
+    reached = tried.groupby("learning_rate", sort=False)[measure].mean()
+    rate = float(reached.idxmax())
+    said = {"learning_rate": rate, "tried": [[float(key), float(value)] for key, value in reached.items()]}
+    said |= {} if measure == ACCURACY else {"tuned_by": measure}
     return settings | {"training": with_rate(settings["training"], rate)}, said | {"tuned_on": made["records"]}
 
 
@@ -106,7 +109,7 @@ def read_models(path: Path, identity: str | None, data: Dataset, factory: Factor
     Args:
         path: the file.
         identity: of the settings that it was made from; None if any will do.
-        data: what the models were trained on.
+        data: the models' training data.
         factory: as in `models_of`.
 
     Raises:
@@ -130,7 +133,7 @@ def models_of(
 
     Args:
         tensors, made: as `read_tensors` gives them.
-        data: what the models were trained on.
+        data: the models' training data.
         path: of the file, for error messages.
         identity: of the study's settings; None if there is no study.
         factory: makes the user's module, whose parameters are then replaced; None takes the study's.
@@ -141,7 +144,7 @@ def models_of(
     settings = settings_of(made, path)
     if settings["engine"] in ENGINES:
         raise UserError(
-            f"{path}: engine {settings['engine']} keeps what its models say, not the models; read the signals instead"
+            f"{path}: engine {settings['engine']} stores its models' outputs, not the models; read the signals instead"
         )
     indices = {name: array for name, array in tensors.items() if name == "train_indices"}
     check_arrays(indices, {"train_indices": Expected("int64", "Kn", NO_ROW, len(data.y) - 1)}, str(path))

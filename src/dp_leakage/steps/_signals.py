@@ -53,7 +53,5 @@ def _traced(history: Path, identity: str, said: Signals) -> np.ndarray:
     losses = np.stack(frame["losses"].to_list()).astype(np.float32)
     shape = (frame["epoch"].nunique(), *said.trained_on.shape)
     if losses.size != np.prod(shape):
-        raise UserError(
-            f"{history}: holds losses of {losses.shape[1]} records; valid are {shape[2]}, as were asked about"
-        )
+        raise UserError(f"{history}: holds losses of {losses.shape[1]} records; expected {shape[2]}")
     return losses.reshape(shape)

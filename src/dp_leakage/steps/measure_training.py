@@ -11,10 +11,11 @@ import pandas as pd
 from dp_leakage.common.errors import UserError
 from dp_leakage.metrics import measure_training
 from dp_leakage.metrics.intervals import Estimate, wilson
-from dp_leakage.metrics.measure import FPR_OF_TPR
+from dp_leakage.metrics.measure import FPR_OF_TPR, measure_use
 from dp_leakage.metrics.people import ASKED, RIGHT
 from dp_leakage.metrics.rows import OF_ONE_RECORD, row
 from dp_leakage.metrics.runs import ALL
+from dp_leakage.metrics.utility import INFLUENCES, VALUE
 from dp_leakage.privacy.accounting.rules import Neighbors, relation_of_game
 from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.privacy.rates import FPR_OF_CURVE
@@ -42,6 +43,8 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     reference = history if baseline == training else read_table(baseline, settings["baseline"])[0]
     sizes = {"n_train": settings["columns"]["n_members"], "n_test": made["n_test"]}
     rows = measure_training(history, reference, **sizes, guessing=made["guessing"])
+    if "utility" in made:
+        rows += measure_use(history, reference, made["utility"])
     rows += _tuned(made)
     trained = _trained(training, made)
     limit: list[Json] = []
@@ -54,15 +57,24 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
         limit = _limit(neighbors, ceiling, FPR_OF_CURVE)
     write_rows(measured, rows, provenance(settings))
     write_rows(proven, limit, provenance(settings))
-    by_epoch = history.drop(columns=["losses", RIGHT, ASKED], errors="ignore")
+    by_epoch = history.drop(columns=["losses", RIGHT, ASKED, VALUE, INFLUENCES], errors="ignore")
     added = {"epsilon_spent": _by_epoch(history, trained, made), "guessing": made["guessing"]}
     write_table(curve, by_epoch.assign(**added), provenance(settings))
 
 
 def _tuned(made: Json) -> list[Json]:
-    """Return rows learning_rate for the chosen rate and tuning_accuracy for each tried one; no rows without tuning."""
+    """Return rows learning_rate for the chosen rate and tuning_accuracy for each tried one; none without tuning.
+
+    In another measure of use, tuning_utility, which is known without an interval.
+    """
     if "tried" not in made:
         return []
+    if "tuned_by" in made:
+        said = {"of": made["tuned_by"], "records": made["tuned_on"]}
+        return [
+            _row("learning_rate", made["learning_rate"]),
+            *(_row("tuning_utility", reached, tried=rate, **said) for rate, reached in made["tried"]),
+        ]
     tried = [(rate, wilson(right, made["tuned_on"])) for rate, right in made["tried"]]
     rows = [row("tuning_accuracy", ALL, found, tried=rate, records=made["tuned_on"]) for rate, found in tried]
     return [_row("learning_rate", made["learning_rate"]), *rows]

@@ -22,9 +22,11 @@ from dp_leakage.metrics.majority import constant_answers, guessing
 from dp_leakage.metrics.paired import READ, right_answers
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.resemblance import resemblance
+from dp_leakage.metrics.utility import Use, use_in
 from dp_leakage.provenance.files import read_arrays, read_table, write_json, write_page
 from dp_leakage.provenance.versions import of_page_and_trainings, versions
 from dp_leakage.report import Acceptable, answers_of, as_json, render, singled_out, told
+from dp_leakage.report.answer import Tested
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import Elsewhere, Others
 from dp_leakage.report.exposed import MostExposed, described, most_exposed
@@ -60,7 +62,8 @@ def main(
     facts = tuple(
         _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
     )
-    tested, trained_by = _trainings(histories, settings["histories"])
+    tested, trained_by, judged = _trainings(histories, settings["histories"])
+    facts = tuple(fact if fact.name not in judged else _judged(fact, judged[fact.name]) for fact in facts)
     context = ReportContext(
         study=settings["study"],
         title=spec["title"],
@@ -97,15 +100,26 @@ def main(
 
 def _trainings(
     histories: list[Path], made: list[list[str]]
-) -> tuple[dict[tuple[str, str, str], RightAnswers], list[dict[str, str]]]:
-    """Return the right answers of each cell, and the software versions of its training."""
-    found, trained_by = {}, []
+) -> tuple[dict[tuple[str, str, str], Tested], list[dict[str, str]], dict[str, Json]]:
+    """Return each cell's results on new records, the software versions of its training, and data set → the measure of
+    use if that is not accuracy.
+    """
+    found, trained_by, judged = dict[tuple[str, str, str], Tested](), [], {}
     for (dataset, model, defense, identity), path in zip(made, histories, strict=True):
         table, stamp = read_table(path, identity, READ)
         trained_by.append(stamp["versions"])
-        if (tested := right_answers(table)) is not None:
+        if (use := use_in(table)) is not None:
+            found[dataset, model, defense] = use
+            judged[dataset] = stamp["utility"] | {"units": use.units}
+        elif (tested := right_answers(table)) is not None:
             found[dataset, model, defense] = tested
-    return found, trained_by
+    return found, trained_by, judged
+
+
+def _judged(fact: DataFacts, judged: Json) -> DataFacts:
+    """Return the facts on a data set that is judged by another measure of use than accuracy."""
+    guess = Use(np.array([judged["guessing"]]), np.array([judged["influences"]]), judged["units"])
+    return replace(fact, guessing=guess.value, constant=guess)
 
 
 def _elsewhere(spec: Json, compared: list[Path], made: list[list[str]]) -> Elsewhere:

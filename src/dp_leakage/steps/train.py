@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,7 @@ from dp_leakage.common.paths import use_copies
 from dp_leakage.common.user_code import FILES, call
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.persons import numbers
+from dp_leakage.data.roles import trained_role
 from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.engines import ENGINES, OPACUS, TRAINERS, files_of
@@ -23,6 +25,7 @@ from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
 from dp_leakage.metrics.majority import guessing
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
+from dp_leakage.metrics.utility import ACCURACY, Use, columns_of, guessed_use, measured_use, utility_for
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.ensemble import Models
 from dp_leakage.privacy.calibration import solved
@@ -62,7 +65,7 @@ def main(
     if settings["engine"] in ENGINES:
         rows = [own if held is None else own[held[k]] for k, own in enumerate(subsets)]
         found = _answers(settings, dataset_of(arrays), [own.numpy() for own in rows], seeds)
-        _write_answers(settings, dataset_of(arrays), found, subsets[0].numpy(), models, history)
+        _write_answers(settings, arrays, found, subsets[0].numpy(), models, history)
         write_json(timing, {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": "cpu"})
         return
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
@@ -97,7 +100,9 @@ def main(
         )
     except UserError as error:
         raise UserError(f"{_cell(settings)}: {error}") from None
-    tested = _tested(ensemble.to(used), x, y, arrays["target_nonmembers"], person)
+    outside = arrays["target_nonmembers"]
+    tested = _tested(ensemble.to(used), x, y, outside, person)
+    use, judged = _use(settings, arrays, lambda: probabilities_of(ensemble.to(used), x, outside))
     chance = guessing(arrays["y"][subsets[0].numpy()], arrays["y"][arrays["target_nonmembers"]])
     if private is not None:
         private = replace(private, groups=count)
@@ -110,9 +115,9 @@ def main(
     shared = sorted(ensemble.parameters)
     hooked = settings["engine"] == OPACUS or is_import_path(settings["architecture"]["name"])
     made = {"device": used, "versions": versions(*(["opacus"] if hooked else []))}
-    stamp = provenance(settings, **protected, **measured, **chosen, parameters=shared, **made)
+    stamp = provenance(settings, **protected, **measured, **chosen, **judged, parameters=shared, **made)
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
-    write_table(history, with_answers(_columns(epochs), tested), stamp)
+    write_table(history, with_answers(_columns(epochs), tested, use), stamp)
     write_json(
         timing,
         {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": used},
@@ -128,14 +133,18 @@ def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: li
 
 
 def _write_answers(
-    settings: Json, data: Dataset, found: Answers, trained: np.ndarray, models: Path, history: Path
+    settings: Json, arrays: dict[str, Any], found: Answers, trained: np.ndarray, models: Path, history: Path
 ) -> None:
     """Write the outputs that an engine stores instead of a model's parameters, and the accuracies."""
+    data = dataset_of(arrays)
     rows = data.roles["target_nonmembers"]
     told = {"n_test": len(rows), "guessing": guessing(data.y[trained], data.y[rows]), "training": None}
-    stamp = provenance(settings, **told, versions=versions(*_library(settings)))
+    unknown = found.log_probability is None and data.n_classes > 2 and "utility" not in settings
+    use, judged = (None, {}) if unknown else _use(settings, arrays, lambda: found.test_probabilities(rows, data.y))
+    stamp = provenance(settings, **told, **judged, versions=versions(*_library(settings)))
     write_tensors(models, found.tensors(), stamp)
-    write_table(history, with_answers(history_of(found, data), RightAnswers.of(found.correct(data.y)[:, rows])), stamp)
+    tested = RightAnswers.of(found.correct(data.y)[:, rows])
+    write_table(history, with_answers(history_of(found, data), tested, use), stamp)
 
 
 def _library(settings: Json) -> list[str]:
@@ -160,12 +169,40 @@ def _tested(
     return RightAnswers.of((torch.stack(named) == true).numpy(), None if person is None else person[rows])
 
 
-def with_answers(columns: dict[str, list[Any]], tested: RightAnswers) -> dict[str, list[Any]]:
-    """Return the columns of a history, one row per model and epoch, and the right answers after the last
-    epoch (`RIGHT`).
+def probabilities_of(models: Models, x: torch.Tensor, rows: np.ndarray) -> np.ndarray:
+    """Return each model's probabilities for these rows, float64 (K, n, classes)."""
+    asked = x[torch.from_numpy(rows)].to(models.device)
+    told = [models.logits(asked, [model])[0].double().softmax(1).cpu() for model in range(models.size)]
+    return np.asarray(torch.stack(told).numpy())
+
+
+def _use(
+    settings: Json, arrays: dict[str, Any], probabilities: Callable[[], np.ndarray]
+) -> tuple[Use | None, dict[str, Json]]:
+    """Return the use of target models on new records and that of guessing; nothing if the measure is accuracy."""
+    trained = arrays["y"][arrays[trained_role(arrays)]]
+    measure = utility_for(settings.get("utility"), trained, arrays["y"][arrays["target_nonmembers"]])
+    if measure == ACCURACY or settings["role"] != "target":
+        return None, {}
+    rows, person = arrays["target_nonmembers"], arrays.get("person")
+    of = {"trained": trained, "person": None if person is None else person[rows]}
+    told = probabilities()
+    guess = guessed_use(measure, arrays["y"][rows], classes=told.shape[2], **of)
+    said = {"name": measure, "guessing": guess.value, "influences": guess.influences[0].tolist()}
+    return measured_use(measure, arrays["y"][rows], told, **of), {"utility": said}
+
+
+def with_answers(columns: dict[str, list[Any]], tested: RightAnswers, use: Use | None = None) -> dict[str, list[Any]]:
+    """Return the columns of a history, one row per model and epoch, and the last epoch's right answers (`RIGHT`).
+
+    ``use`` adds what the models then score in a measure of use other than accuracy.
     """
     last = max(columns["epoch"])
     final = [epoch == last for epoch in columns["epoch"]]
+    if use is not None:
+        columns = columns | columns_of(
+            use, [k if here else None for k, here in zip(columns["repeat"], final, strict=True)]
+        )
     right = [tested.right[k] if here else None for k, here in zip(columns["repeat"], final, strict=True)]
     return columns | {RIGHT: right, ASKED: [tested.asked if here else None for here in final]}
 

@@ -7,6 +7,9 @@ import torch
 
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.persons import effective, numbers
+from dp_leakage.data.roles import trained_role
+from dp_leakage.metrics.utility import ACCURACY, scored, utility_for
+from dp_leakage.models.ensemble import Models
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.provenance.files import read_arrays, write_table
@@ -21,7 +24,7 @@ from dp_leakage.training.tuning import FOLDS, folds, same_steps, with_rate
 
 
 def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
-    """Read ``data.npz``; writes the accuracy of every rate on each fold, 0 if its training diverged."""
+    """Read ``data.npz``; write every rate's use on each fold, 0 if its training diverged."""
     arrays, _ = read_arrays(data, settings["data"])
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
     person = arrays.get("person")
@@ -39,22 +42,36 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     training = same_steps(own, **sizes, by_groups=by_groups)
     if held is not None:  # batches are drawn from both folds, and keep one's persons
         training = training | {"batch_size": min(FOLDS * training["batch_size"], len(units))}
+    trained = arrays["y"][arrays[trained_role(arrays)]]
+    measure = utility_for(settings.get("utility"), trained, arrays["y"][arrays["target_nonmembers"]])
     rows = []
     for rate in settings["rates"]:
         tried = TrainingSettings(**in_records(with_rate(training, rate), mechanism, units))
         groups = groups_of(given, x, y, subsets, settings["seed"], person)
         others = {"evaluate_on": judged, "groups": groups, "group_count": group_count(given, y, groups), "held": held}
         try:
-            _, history = train(architecture, x, y, subsets, seeds, tried, mechanism, device=device_of(device), **others)
-            accuracies = {row["model"]: row["test_accuracy"] for row in history}
+            models, history = train(
+                architecture, x, y, subsets, seeds, tried, mechanism, device=device_of(device), **others
+            )
+            reached = {row["model"]: row["test_accuracy"] for row in history}
+            if measure != ACCURACY:
+                reached = {fold: _score(measure, models, fold, x, y, judged[fold], trained) for fold in reached}
         except Diverged as error:
             log.info("%s", error)
-            accuracies = dict.fromkeys(range(len(seeds)), 0.0)
-        rows += [(rate, fold, accuracy) for fold, accuracy in accuracies.items()]
-        log.info("learning rate %g: %.3f right", rate, sum(accuracies.values()) / len(accuracies))
-    columns = dict(zip(("learning_rate", "fold", "accuracy"), map(list, zip(*rows, strict=True)), strict=True))
+            reached = dict.fromkeys(range(len(seeds)), 0.0)
+        rows += [(rate, fold, score) for fold, score in reached.items()]
+        log.info("learning rate %g: %s %.3f", rate, measure, sum(reached.values()) / len(reached))
+    columns = dict(zip(("learning_rate", "fold", measure), map(list, zip(*rows, strict=True)), strict=True))
     independent = judged.numel() if person is None else effective(person[judged.flatten().numpy()])
     write_table(tuned, columns, provenance(settings, records=int(independent)))
+
+
+def _score(
+    measure: str, models: Models, fold: int, x: torch.Tensor, y: torch.Tensor, judged: torch.Tensor, trained: np.ndarray
+) -> float:
+    """Return the use of a fold's model on its test records."""
+    told = models.logits(x[judged].to(models.device), [fold])[0].double().softmax(1).cpu().numpy()
+    return scored(measure, y[judged].numpy(), told, trained)
 
 
 def _folds(rows: np.ndarray, person: np.ndarray | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:

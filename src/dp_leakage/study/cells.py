@@ -51,9 +51,10 @@ class Cell:
     Attributes:
         dataset, model: names in the study.
         defense: folder name, such as ``none`` or ``gaussian-rdp-eps=0.5``.
-        columns: what figures select and draw by: mechanism, accountant, unit, block, bound, epsilon, …
+        columns: columns for selection and drawing: mechanism, accountant, unit, block, bound, epsilon, …
         training: settings of step ``train``, without code and inputs.
-        parts: what is measured of it: ``training``, then the attacks, ``coins`` in that design, ``audit`` where it has
+        parts: measurements of the cell: ``training``, then the attacks, ``coins`` in that design, ``audit`` where it
+            has
             one, ``structure`` and ``groups`` where the study asks for them, and ``strongest``, all membership attacks
             together.
         audits: names of the designs of its audit.
@@ -157,12 +158,12 @@ class _Place:
     Attributes:
         study, dataset, model: their names.
         described: the model as the study describes it.
-        engine: what trains the model.
+        engine: engine of the training.
         training: settings of the training, before those of a defense.
-        roles: how many records (or people) each role has.
-        projection: how features are projected.
-        attacks: what attacks the data set.
-        design: how members are chosen.
+        roles: number of records (or people) in each role.
+        projection: projection of the features.
+        attacks: attacks on the data set.
+        design: choice of the members.
     """
 
     study: str

@@ -66,7 +66,7 @@ def load_study(
 
     Args:
         path: the study's YAML file.
-        raw: what it says.
+        raw: its contents.
         schema: the study schema.
         scale: ``paper``, ``small`` or ``smoke``.
         overrides: study name → changes to its file.

@@ -6,6 +6,7 @@ from dp_leakage.attacks import ATTACKS, OF_PERSON, WAYS, Attack
 from dp_leakage.common.config import Json
 from dp_leakage.common.schemas import Schema, enum, table
 from dp_leakage.figures import FIGURES
+from dp_leakage.metrics.utility import UTILITIES
 
 
 def composed(schema: Json, spec: Json) -> Json:
@@ -17,13 +18,18 @@ def composed(schema: Json, spec: Json) -> Json:
     """
     properties, kind = schema["properties"], {**schema["$defs"]["figure"]["properties"]["kind"], **enum(*FIGURES)}
     figure = {**schema["$defs"]["figure"], "properties": schema["$defs"]["figure"]["properties"] | {"kind": kind}}
+    utility = {**properties["utility"], **enum(*UTILITIES)}
     attacks = table({name: table(attack_settings(attack)) for name, attack in ATTACKS.items()})
     figures = {"properties": {name: _figure(given) for name, given in _mapping(spec, "figures").items()}}
     return {
         **schema,
         "$defs": schema["$defs"] | {"figure": figure},
         "properties": properties
-        | {"attacks": {**properties["attacks"], **attacks}, "figures": {**properties["figures"], **figures}},
+        | {
+            "attacks": {**properties["attacks"], **attacks},
+            "figures": {**properties["figures"], **figures},
+            "utility": utility,
+        },
     }
 
 

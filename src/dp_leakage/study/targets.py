@@ -99,7 +99,7 @@ def check_targets(targets: Iterable[str], rules: Iterable[Any], studies: Mapping
     Args:
         targets: of the command line.
         rules: Snakemake's.
-        studies: those that are loaded, by folder.
+        studies: loaded studies, by folder.
 
     Raises:
         UserError: names the target, and the nearest that exists.

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.metrics import utility
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.metrics.rows import CELL, QUALIFIERS, fitting, is_empty, qualifiers, told, words_of
 from dp_leakage.metrics.runs import ALL
@@ -24,7 +25,13 @@ from dp_leakage.table.words import name
 NAMES = [*CELL, *Series._fields]
 OF_CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]
 FURTHER = ["sampler", "partition", "most", "guessing"]  # of the cell, kept where they say something
-GUESSING = {"test_accuracy": "guessing_accuracy", "accuracy_loss": "guessing_loss"}  # of a model that only guesses
+GUESSING = {  # of a model that only guesses
+    "test_accuracy": "guessing_accuracy",
+    "accuracy_loss": "guessing_loss",
+    utility.METRIC: utility.GUESSING,
+    utility.LOSS: utility.GUESSING_LOSS,
+}
+IN_USE = {"test_accuracy": utility.METRIC, "accuracy_loss": utility.LOSS}  # in data sets with another measure of use
 NUMBERS = ["metric", "measured", "low", "high", "published", "inside"]
 ADVANTAGES = {"best": "reached_advantage", "own": "membership_advantage"}  # by where the threshold comes from
 
@@ -87,6 +94,21 @@ def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataF
         there = sorted({f"{case['metric']} {words_of(case)}".strip() for case in cases})
         raise UserError(f"figure: nothing measured for {asked}; there is: {', '.join(there[:12]) or 'nothing'}")
     return found.assign(guessing=_guessing(frame, found, metric)) if metric in GUESSING else found
+
+
+def use_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataFrame:
+    """`metric_rows`, but of a data set with another measure of use than accuracy in that measure."""
+    other = frame["dataset"].isin(frame.loc[frame["metric"] == utility.METRIC, "dataset"])
+    if metric not in IN_USE or not other.any():
+        return metric_rows(frame, metric, **conditions)
+    parts = [metric_rows(frame[other], IN_USE[metric], **conditions)]
+    return pd.concat(parts if other.all() else [metric_rows(frame[~other], metric, **conditions), *parts])
+
+
+def use_axis(rows: pd.DataFrame) -> str:
+    """What an axis of `use_rows` says: ``test accuracy (fraction right)``, or another measure ``on new records``."""
+    of = utility.labels_in(rows)
+    return "test accuracy (fraction right)" if of == ["accuracy"] else f"{' or '.join(of)} on new records"
 
 
 def _guessing(frame: pd.DataFrame, found: pd.DataFrame, metric: str) -> list[float]:
@@ -166,7 +188,7 @@ def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extr
 
     Args:
         cell: the columns of the cell, or a row that has them.
-        metric: what is measured.
+        metric: the metric.
         found: value, low and high; of a value without an interval itself alone.
         extra: what it depends on, and further columns, put after the cell's.
     """
@@ -178,7 +200,7 @@ def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extr
 
 
 def unprinted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with empty columns ``published`` and ``inside``: they have no print, or none that they
+    """Return rows with empty columns ``published`` and ``inside``: they have no printed number, or none that they
     are compared with.
     """
     return rows.assign(published=np.nan, inside=pd.array([pd.NA] * len(rows), dtype="boolean"))

@@ -141,7 +141,7 @@ def beside_prints(part: pd.DataFrame, columns: Mapping[str, str], nothing: str =
     Args:
         part: the rows of the table, with ``column``, where each stands.
         columns: values of that column in their order, with the words at the head of each.
-        nothing: what stands where a cell has no such number.
+        nothing: text for a missing number.
 
     Returns:
         The heads, and a function of the rows of one cell: what stands in its columns.

@@ -10,6 +10,12 @@ LIGHT = {
     "alarm": "#b00020",
     "mark": "#d55e00",
     "shade": "#0003",
+    "good": "#0d5f33",
+    "good-wash": "#e3f3e8",
+    "good-line": "#3c9a63",
+    "open": "#7a4a00",
+    "open-wash": "#fff3db",
+    "open-line": "#d99a2b",
 }
 DARK = {
     "ink": "#e8e8e8",
@@ -21,6 +27,12 @@ DARK = {
     "alarm": "#ff8a80",
     "mark": "#ffb000",
     "shade": "#fff3",
+    "good": "#8fe0ac",
+    "good-wash": "#16301f",
+    "good-line": "#4fae76",
+    "open": "#ffd58a",
+    "open-wash": "#3a2c10",
+    "open-line": "#d99a2b",
 }
 
 

@@ -7,7 +7,7 @@ says what these are here, by one function:
 
 with ``PLACE`` (``bound`` only where it is not the mechanism's usual one) and those of `metrics.rows.QUALIFIERS` that
 apply, where ``row`` is a row of the file and ``printed`` its setting, key → value. `by_names` does so for a paper
-whose names need no more than a dictionary. A print that has no counterpart here says why not, in ``reason``.
+whose names need no more than a dictionary. A printed number that has no counterpart here says why not, in ``reason``.
 """
 
 from collections.abc import Collection, Mapping
@@ -48,7 +48,8 @@ class Names:
         n_members: of its experiments, on all data sets or each.
         datasets: beside ``DATASETS``.
         metrics, attacks: those that have another name here.
-        readings: metric → a qualifier and its values, of which the paper leaves open which one it means: the print
+        readings: metric → a qualifier and its values, of which the paper leaves open which one it means: the printed
+            number
             stands beside each, that of the authors' code first.
         derived: metric → why it is not compared.
     """
@@ -66,7 +67,7 @@ class Names:
 def read_published(prints: Path) -> pd.DataFrame:
     """Read a paper's printed numbers from its csv file, with a column for the file that explains their names.
 
-    ``value`` is the text of the print: its zeros say how finely it is rounded.
+    ``value`` is the text of the printed number: its zeros say how finely it is rounded.
     """
     return pd.read_csv(prints, dtype={"value": "string"}).assign(**{EXPLAINED_BY: str(explained_by(prints) or "")})
 
@@ -77,8 +78,8 @@ def printed_setting(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def map_published(published: pd.DataFrame) -> pd.DataFrame:
-    """Return every printed row with this package's names, in the given order; a print with two readings gives two
-    rows.
+    """Return every printed row with this package's names, in the given order; a printed number with two readings
+    gives two rows.
 
     Args:
         published: as `read_published` gives them: paper, artefact, dataset, model, mechanism, epsilon, delta, setting,
@@ -108,7 +109,7 @@ def map_published(published: pd.DataFrame) -> pd.DataFrame:
 def comparable(published: pd.DataFrame) -> pd.DataFrame:
     """Return the printed rows with a counterpart here, one for each of ``KEYS`` with their qualifiers.
 
-    A table's print takes precedence over the text's, and an exact one over an approximate one.
+    A table's printed number takes precedence over the text's, and an exact one over an approximate one.
     """
     mapped = map_published(published)
     mapped = mapped[mapped["reason"] == ""]
@@ -134,9 +135,9 @@ def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size
     """Add ``published`` (NaN if nothing is printed) and ``inside``: whether it lies in [low, high] (empty
     likewise).
 
-    A print stands for every value that rounds to it, so it is inside where one of those is. It is joined only to cells
-    with as many members as the paper's: a reduced run is not compared. With ``any_size`` it is joined to cells of any
-    size, and ``inside`` stays empty where the sizes differ.
+    A printed number stands for every value that rounds to it, so it is inside where one of those is. It is joined only
+    to cells with as many members as the paper's: a reduced run is not compared. With ``any_size`` it is joined to
+    cells of any size, and ``inside`` stays empty where the sizes differ.
     """
     printed = pd.Series(np.nan, index=frame.index)
     reach = pd.Series(0.0, index=frame.index)
@@ -193,7 +194,7 @@ def _places(row: pd.Series) -> list[dict[str, Any]]:
 
 
 def _scale(row: Mapping[str, Any], place: Mapping[str, Any]) -> float:
-    """Return the factor from the print's unit to ours: a hundredth for a percentage."""
+    """Return the factor from the printed number's unit to ours: a hundredth for a percentage."""
     printed = float(row["value"])
     if printed == 0:
         return 0.01 if printed_setting(row).get("unit", "").startswith("percent") else 1.0

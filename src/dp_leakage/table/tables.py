@@ -14,7 +14,7 @@ class Table:
         heads: of the columns.
         rows: as many texts as heads each. Each row has all its names, so that rows can be sorted.
         groups: (words, number of columns) above the heads, from left to right, together all columns; empty for none.
-        left: how many of the first columns are flush left; the others are flush right.
+        left: number of left-aligned columns; the rest are right-aligned.
     """
 
     heading: str

@@ -42,6 +42,8 @@ NAMES = {
 WORDS = {
     "accuracy_loss": "accuracy loss (fraction of\nthe non-private accuracy)",
     "test_accuracy": "test accuracy (fraction right)",
+    "utility_loss": "loss of use (fraction of what\nthe non-private model reaches)",
+    "test_utility": "use on new records",
     "train_accuracy": "training accuracy (fraction right)",
     "mia_distance": "MIA distance to the class's\nnearest training image",
     "membership_auc": "area under the attack's ROC\n(0.5 is guessing)",

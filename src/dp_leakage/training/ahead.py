@@ -19,7 +19,7 @@ class Ahead:
     Args:
         draw: draws the batches of every model for an epoch, counted from 0.
         generators: the streams that it draws from.
-        epochs: how many there are; nothing is drawn for later ones.
+        epochs: number of epochs; nothing is drawn beyond.
     """
 
     def __init__(self, draw: Callable[[int], Drawn], generators: Sequence[Generator], epochs: int) -> None:

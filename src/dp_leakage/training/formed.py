@@ -57,7 +57,7 @@ def fill_formed(program: Program, grid: float, largest: int, batches: list[Batch
     on the grid.
 
     Args:
-        program: what all steps share.
+        program: state shared by all steps.
         grid: its step, a power of two.
         largest: the most records of a person.
         batches: one, of the rows of each person.

@@ -58,7 +58,7 @@ class Program:
         divisor: divides a bounded sum: the expected number of units in a batch, which does not depend on any record.
         gradient: flat buffer (K, P).
         noise: what the mechanism adds to ``gradient``, or makes of each unit's gradient.
-        lanes: how the models share passes.
+        lanes: the model batches.
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
         lengths: (n,), see `backward.record_lengths`.

@@ -146,7 +146,7 @@ def _check_batch(
     _check_kept(layer, kept, where)
     if not all(map(_same, first, again)):
         raise UserError(
-            f"{where}: a second pass of the same batch gives other numbers; it must keep nothing of earlier "
+            f"{where}: a second pass of the same batch gives other numbers; it must store nothing of earlier "
             "batches, and draw random numbers from PyTorch's stream only"
         )
     for row in sorted({0, count - 1}):
@@ -179,8 +179,8 @@ def _check_kept(layer: TorchModule, before: dict[str, Any], where: str) -> None:
     """Refuse a module whose Python state changes with passes, of the same batch or of others."""
     if (changed := _changed(before, _state(layer.workplace))) is not None:
         raise UserError(
-            f"{where}: each forward pass changes its attribute '{changed}', which can carry records on; it must keep "
-            "nothing of earlier batches"
+            f"{where}: each forward pass changes its attribute '{changed}', which can carry records on; it must "
+            "store nothing of earlier batches"
         )
 
 

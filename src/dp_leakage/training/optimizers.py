@@ -30,7 +30,7 @@ class Optimizer:
     Off the CPU the learning rate is a tensor of the device, so that a captured step follows its changes.
 
     Args:
-        settings: which optimizer.
+        settings: choice of the optimizer.
         flat, gradient: (K, P), the parameters and their gradient.
         memory: from `slots`.
     """

@@ -122,8 +122,8 @@ class Release:
     Args:
         layers: the architecture.
         x: float32 (n, …) records; y: int64 (n,) classes.
-        settings: how it trains; its batches count units.
-        mechanism: what protects each step; see `check_released`.
+        settings: training settings; batches count units.
+        mechanism: protection of each step; see `check_released`.
         held: bool (n,): the records that are left in the batches, for an audit; None: all.
         person: int64 (n,): the owner of each record, for the unit ``person``.
 

@@ -85,7 +85,7 @@ def draw_epoch(
         held: bool (m,), which of the rows the model trains on; None: all of them. A batch may then be empty.
         turns: how many parts of the rows take turns, see `Mechanism.turns`; the steps go through them from epoch to
             epoch.
-        epoch: how many epochs came before.
+        epoch: number of previous epochs.
     """
     count = len(rows)
     if sampler == "class_poisson":

@@ -63,7 +63,7 @@ def train(
         subsets: int64 (K, m): the rows of x that each model trains on, or that random inclusion decides about.
         seeds: K integers ≥ 0; a model's initial parameters, batches, noise and dropout depend only on its own seed.
         settings: optimizer, epochs, batch size (in units: records, or people).
-        mechanism: what protects each step; None for plain training.
+        mechanism: protection of each step; None: plain training.
         held: bool (K, m), by fair coins: which rows of its subset each model trains on; None: all. Rates, steps and
             divisors depend on m, never on how many rows are held.
         evaluate_on: int64 rows of x for ``test_accuracy``: (r,) for all models or (K, r).

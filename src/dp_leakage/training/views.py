@@ -55,9 +55,9 @@ def check_views(views: Views, shape: tuple[int, ...], mechanism: Mechanism | Non
     """Refuse augmentation of records that are not images, are too small, or are not bounded one by one.
 
     Args:
-        views: what is asked for.
+        views: the requested augmentation.
         shape: of a record.
-        mechanism: what protects each step.
+        mechanism: protection of each step.
 
     Raises:
         UserError: they cannot be.

@@ -79,7 +79,7 @@ class Watch:
     def begin(self, program: Program, parameters: Tensor, parts: Tensor | None = None) -> None:
         """Prepare for the first step of K models with parameters in a flat buffer (K, P).
 
-        ``parts`` int64 (K, n): the part of the data that each model draws each row in, where parts take turns.
+        ``parts`` int64 (K, n): each model's cyclic Poisson subset of each row, if there are subsets.
         """
         rows = len(program.x)
         of = torch.arange(len(self.held)) if self.of is None else self.of

@@ -154,7 +154,7 @@ def guessed(
         data: features, labels, roles; the attacker's own records are those of `attackers_roles`.
         settings: ``features``, how many are drawn; ``categories`` and ``intervals`` of `question`; ``learner``.
         seed: draws the features.
-        judge: how likely it takes each candidate of each record to be, in any unit, (R, n, k). The first of equal
+        judge: score of each candidate of each record, in any unit, (R, n, k). The first of equal
             candidates is the guess.
 
     Returns:

@@ -37,7 +37,7 @@ ATTACK = {
         "gradient": {
             "enum": ["image", "variable"],
             "default": "image",
-            "description": "What w follows: the gradient for the image (as zhang2020 prints it), or for w itself, "
+            "description": "Gradient that w follows, the one for the image (as zhang2020 prints it), or for w itself, "
             "which vanishes when a pixel is near 0 or 1.",
         },
         "penalties": {
@@ -92,8 +92,7 @@ ATTACK = {
             "type": "integer",
             "minimum": 1,
             "default": 1,
-            "description": "Each step follows the mean gradient over so many evaluations, each with noise and shift "
-            "of its own.",
+            "description": "Number of evaluations averaged in each step, each with its own noise and shift.",
         },
         "restarts": {
             "type": "integer",
@@ -104,7 +103,7 @@ ATTACK = {
         "told": {
             "enum": ["none", "euclidean", "ssim"],
             "default": "none",
-            "description": "Which of several penalties counts: the first, or for each model the one whose images "
+            "description": "Choice among several penalties, the first, or for each model the one whose images "
             "are closest to the training images. An attacker does not know these distances, so that is an upper "
             "bound on what tuning can gain.",
         },

@@ -28,8 +28,7 @@ ATTACK = {
             "exclusiveMinimum": 0,
             "exclusiveMaximum": 0.1,
             "default": 0.001,
-            "description": "What smaller probabilities count as, since the logarithms of tiny ones vary most and "
-            "tell least.",
+            "description": "Lower limit on probabilities, since the logarithms of tiny ones are noisy.",
         },
         "hidden": {
             "enum": ["nothing", "top", "scale", "digits", "all_but_label"],
@@ -243,8 +242,8 @@ def predicted(found: Law, counts: np.ndarray, seen: np.ndarray) -> tuple[tuple[n
     them.
 
     Args:
-        found: how answers vary.
-        counts: how many references were trained without these records, and with them.
+        found: distribution of outputs.
+        counts: numbers of references trained without these records, and with them.
         seen: the mean answers of those (m, d), side by side; (m, 2 d) if there are both.
     """
     d = len(found.mean)

@@ -14,7 +14,12 @@ ATTACK = {
     "settings": {
         "rounds": {"$ref": "#/$defs/rounds"},
         "leaves": {"$ref": "#/$defs/leaves", "default": 15},
-        "learning_rate": {"type": "number", "exclusiveMinimum": 0, "default": 0.1, "description": "Of boosting."},
+        "learning_rate": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 0.1,
+            "description": "Learning rate of boosting.",
+        },
         "alpha": {"$ref": "#/$defs/alpha"},
     },
 }

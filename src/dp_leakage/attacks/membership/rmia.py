@@ -19,7 +19,7 @@ ATTACK = {
         "a": {
             "anyOf": [{"enum": ["auto"]}, {"type": "number", "minimum": 0, "maximum": 1}],
             "default": "auto",
-            "description": "A model that trained on x is taken to give it a·P + 1 − a, where P is that of models "
+            "description": "A model trained on x is assumed to give it a·P + 1 − a, where P is that of models "
             "that did not (the paper's equation 11); `auto` chooses a on the reference models.",
         },
         "temperature": {
@@ -124,8 +124,8 @@ def expected(margin: np.ndarray, inside: np.ndarray, reach: Reach) -> np.ndarray
 
     Args:
         margin: under the reference models, (K, n).
-        inside: which model was trained on which record, bool (K, n).
-        reach: how the attack computes them.
+        inside: membership of each record in each model's training set, bool (K, n).
+        reach: parameters of the attack.
     """
     probability = np.exp(-losses(margin / reach.temperature))
     without = mean_where(probability, ~inside)

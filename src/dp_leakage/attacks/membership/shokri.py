@@ -118,7 +118,7 @@ def score(target: Signals, fitted: dict[str, np.ndarray], settings: dict, seed: 
 
     Args:
         target: of the R models under attack, with probabilities.
-        fitted: what `fit` returned for the same settings.
+        fitted: result of `fit` for the same settings.
         settings: as in `fit`.
         seed: unused, nothing is drawn.
     """

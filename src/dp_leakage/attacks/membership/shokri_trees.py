@@ -22,7 +22,12 @@ ATTACK = {
         },
         "rounds": {"$ref": "#/$defs/rounds"},
         "leaves": {"$ref": "#/$defs/leaves"},
-        "learning_rate": {"type": "number", "exclusiveMinimum": 0, "default": 0.1, "description": "Of boosting."},
+        "learning_rate": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 0.1,
+            "description": "Learning rate of boosting.",
+        },
     },
 }
 
@@ -66,7 +71,7 @@ def score(target: Signals, fitted: dict[str, np.ndarray], settings: dict, seed: 
 
     Args:
         target: of the R models under attack, with probabilities.
-        fitted: what `fit` returned for the same settings.
+        fitted: result of `fit` for the same settings.
         settings: as in `fit`.
         seed: unused, nothing is drawn.
     """

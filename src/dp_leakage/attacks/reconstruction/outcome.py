@@ -32,7 +32,7 @@ def outcome(
             the original that it is assigned to (`matched`).
         settings: of the attack; ``batch``, how many images a step takes, or a list; ``candidates``, among how many each
             reconstructed one is to be recognized, or None.
-        mechanism: what protects the step.
+        mechanism: protection of the step.
 
     Returns:
         A frame with repeat, target (number of the image), restart (0), gradient (number of the step that the image was
@@ -87,7 +87,7 @@ def matched(made: np.ndarray, truth: np.ndarray, batch: int) -> np.ndarray:
 
     Args:
         made, truth: (n, …), consecutive ones are a batch.
-        batch: how many.
+        batch: batch size.
     """
     order = []
     for start in range(0, len(truth), batch):

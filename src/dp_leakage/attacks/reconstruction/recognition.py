@@ -45,7 +45,7 @@ def recognized(made: np.ndarray, truth: np.ndarray, others: np.ndarray, batch: i
     Args:
         made, truth: (n, …), reconstructed images and victims; consecutive ones are a batch.
         others: (m, …), of whom candidates − 1 are drawn without replacement.
-        batch: how many.
+        batch: batch size.
         candidates: at least 2, at most m + 1.
     """
     own, other = (cdist(made.reshape(len(made), -1), images.reshape(len(images), -1)) for images in (truth, others))

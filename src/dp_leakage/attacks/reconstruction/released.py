@@ -28,7 +28,7 @@ class Released(NamedTuple):
 
     Attributes:
         repeat: number of the target model.
-        batch: how many records a step takes.
+        batch: records per step.
         weights: ``initial`` or ``trained``, see `released`.
         layers: the architecture.
         parameters: name → (…) of the model; the attacker knows them.
@@ -116,9 +116,9 @@ def released_gradients(
         layers: the architecture.
         parameters: name → (…) of one model.
         x: (n, …) records; y: int64 (n,) classes.
-        mechanism: what protects the step; None for the plain gradient.
+        mechanism: protection of the step; None: plain gradient.
         noise: random stream of the mechanism.
-        batch: how many consecutive records a step takes; it divides n.
+        batch: number of consecutive records per step; it divides n.
 
     Returns:
         name → (n / batch, …), means over the batch as in training.

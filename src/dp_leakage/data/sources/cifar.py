@@ -29,7 +29,7 @@ class Layout(NamedTuple):
 
     Attributes:
         remote: the official archive.
-        folder: what it unpacks to.
+        folder: its name after unpacking.
         train: training files and their numbers of records, in order.
         test: the same of the test files.
         label_bytes: per record; CIFAR-100 has the coarse label, then the fine one, which is the class.

@@ -137,7 +137,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
         names += [name + suffix for suffix in parts]
         columns += parts.values()
     if not columns:
-        raise UserError(f"{path}: no columns beside the label {label!r}; at least one feature is needed")
+        raise UserError(f"{path}: no columns besides the label {label!r}; at least one feature is needed")
     with np.errstate(over="ignore"):  # becomes an infinity, which is refused below
         x = np.stack(columns, axis=1).astype(np.float32)
     check_finite(x, str(path), names)
@@ -437,8 +437,8 @@ def _encoded(
             if numbers.all():
                 return {"": texts.astype(float).to_numpy(copy=True)}, ()
             raise UserError(
-                f"{where} is numeric but holds {texts.iloc[row]!r} in record {row}, counted from 0; "
-                "mend it, or list the column in categorical or drop"
+                f"{where} is numeric but holds {texts.iloc[row]!r} in record {row}, counted from 0; fix it, or "
+                f"list the column in categorical or drop"
             )
     categories = sorted(texts.unique())  # an array of texts would have the length of the longest for each record
     if len(categories) > MAX_CATEGORIES:

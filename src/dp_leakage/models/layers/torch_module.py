@@ -36,7 +36,7 @@ class TorchModule(Layer):
     Attributes:
         make: makes a new instance, with random parameters from PyTorch's global stream.
         inputs: shape of one record.
-        outputs: how many logits it gives.
+        outputs: number of logits.
     """
 
     make: Factory

@@ -136,9 +136,9 @@ class Noise:
     """The noise of K models' trainings, with everything that it remembers between steps. This base class adds nothing.
 
     Args:
-        mechanism: what protects each step.
+        mechanism: protection of each step.
         gradient: flat buffer (K, P), in which each step begins.
-        divisor: what a bounded sum is divided by.
+        divisor: divisor of a bounded sum.
         generators: each model's stream of noise, on the buffer's device.
         steps: number of steps in an epoch.
     """

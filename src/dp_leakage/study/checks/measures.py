@@ -115,7 +115,7 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     if by_person(study.spec, dataset):
         half = f"valid is half of the {records} persons of {' and '.join(pool)} in data set {dataset}"
         require(2 * size == records, f"key '{role}.size' is {size}; {half}")
-        require("engine" not in auxiliary, f"key '{role}.engine' is set; valid for persons is the targets' own")
+        require("engine" not in auxiliary, f"key '{role}.engine' is set; valid for people is the targets' own")
     attacks = {name: settings_of_attack(study.spec, name) for name in attacks_on(study.spec, dataset)}
     using = {name: settings for name, settings in attacks.items() if ATTACKS[name].needs == role}
     compared = TARGETS if role == "reference" else {"shadow_pool"}  # whose records some models must not have seen
@@ -255,7 +255,7 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     Args:
         study: the study.
         name: the figure's name.
-        cells: those whose values it may select.
+        cells: cells whose values it may select.
     """
     spec, figure, key = study.spec, study.spec["figures"][name], f"figures.{name}"
     if FIGURES[figure["kind"]].needs == TIMING:

@@ -21,13 +21,13 @@ class Step:
 
     Attributes:
         writes: option of its command → pattern of the file.
-        settings: what it is set by: values, the identities of what it reads, and the fingerprint of its code. Their
-            hash is the identity of what it writes.
-        reads: what other steps made for it, by option.
+        settings: values, identities of its inputs, and the fingerprint of its code. Their hash is the identity of its
+            outputs.
+        reads: outputs of other steps that it reads, by option.
         own: the user's own files that it reads. Raises UserError if one is missing.
-        memory: megabytes that a first attempt asks for. A second one asks for twice as much, and as much time.
-        minutes: the same of time.
-        key: the study's key without which there is nothing to do.
+        memory: megabytes of a first attempt. A second attempt requests twice the memory and time.
+        minutes: time limit of a first attempt.
+        key: key of the study that requests the step.
     """
 
     writes: dict[str, str]

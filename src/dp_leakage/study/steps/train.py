@@ -1,11 +1,13 @@
 """Steps that train (``train.smk``), and memory and time of jobs that hold models."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from dp_leakage.common.config import Json
 from dp_leakage.data.roles import POOL
 from dp_leakage.engines import ENGINES, GIVEN, TRAINERS, files_of
 from dp_leakage.engines.onnx_files import content_of_model
+from dp_leakage.metrics.utility import plugin_files
 from dp_leakage.study import paths
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.paths import TARGET
@@ -34,15 +36,29 @@ AUXILIARY = ("shadow", "reference")
 def tune_settings(study: Study, cell: Cell) -> Json:
     """Return the settings of step ``tune``: the cell's training settings that may affect the best learning rate."""
     own = {key: value for key, value in cell.training.items() if key not in ("repeats", "role")}
-    return own | {
-        "training": {key: value for key, value in own["training"].items() if key != "evaluate_every"},
-        "rates": list(cell.rates),
-        "n_records": cell.columns["n_records"],
-        "n_members": cell.columns["n_members"],
-        "seed": seed_of(study.spec, cell.dataset, cell.model, cell.defense, TUNE),
-        "data": data_identity(study, cell.dataset),
-        "code": step_code("tune", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
-    }
+    return (
+        own
+        | _utility(study)
+        | {
+            "training": {key: value for key, value in own["training"].items() if key != "evaluate_every"},
+            "rates": list(cell.rates),
+            "n_records": cell.columns["n_records"],
+            "n_members": cell.columns["n_members"],
+            "seed": seed_of(study.spec, cell.dataset, cell.model, cell.defense, TUNE),
+            "data": data_identity(study, cell.dataset),
+            "code": step_code(
+                "tune",
+                *noise_modules(cell.training),
+                exclude=ACCOUNTING,
+                own=(*own_files(cell.training), *plugin_files(study.spec.get("utility"))),
+            ),
+        }
+    )
+
+
+def _utility(study: Study) -> Json:
+    """The measure of use, if the study names one."""
+    return {"utility": study.spec["utility"]} if "utility" in study.spec else {}
 
 
 def rate_of(study: Study, cell: Cell) -> Json:
@@ -54,16 +70,17 @@ def train_settings(study: Study, cell: Cell) -> Json:
     """Return the settings of step ``train`` for the cell's target models."""
     subset = _subset(study, cell.dataset, cell.columns["n_records"])
     kept = {"traced": True} if traced(study.spec, cell.dataset) else {}
-    return _trained(study, cell.training | {"subset": subset} | kept | rate_of(study, cell), cell.dataset)
+    settings = cell.training | {"subset": subset} | kept | rate_of(study, cell) | _utility(study)
+    return _trained(study, settings, cell.dataset, plugin_files(study.spec.get("utility")))
 
 
-def _trained(study: Study, settings: Json, dataset: str) -> Json:
+def _trained(study: Study, settings: Json, dataset: str, own: tuple[Path, ...] = ()) -> Json:
     """Return settings of step ``train`` with the data, the code, and the content of models that exist already."""
     engine, files = settings["engine"], files_of(settings)
     read = {"read": content_of_model} if engine == "onnx" else {}
     content = {"content": [digest_of(study, file, **read) for file in files]} if files else {}
     modules = [(ENGINES | TRAINERS)[engine], *noise_modules(settings)]
-    code = step_code("train", *modules, exclude=ACCOUNTING, own=own_files(settings))
+    code = step_code("train", *modules, exclude=ACCOUNTING, own=(*own_files(settings), *own))
     return settings | content | {"data": data_identity(study, dataset), "code": code}
 
 

@@ -1,0 +1,286 @@
+"""Measures of use: what a study wants its models to keep. One table for all who compute, compare or name them.
+
+Accuracy says little where nearly all records have one class. Other measures are functions of the true classes and the
+models' probabilities, as scikit-learn or a plugin defines them. Their intervals, losses and tests need each record's
+influence on them, which the jackknife finds for any such function (Efron & Stein 1981): records, or persons with all
+their records, are left out in `BLOCKS` equal blocks, the same ones for all models of a data set. So models compare in
+pairs. A block holds records of all classes in equal shares.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.user_code import FILES, call
+from dp_leakage.metrics.intervals import Estimate, Influences, Z, crossed, freedom_of, ratio
+from dp_leakage.metrics.people import ASKED
+
+ACCURACY, AUROC = "accuracy", "auroc"
+DOMINATES = 0.9  # the share of one class from which on accuracy is not the default
+BLOCKS = 100  # at most so many are left out in turn
+VALUE, INFLUENCES = "utility", "influences"  # columns of a training's history
+METRIC, LOSS, GUESSING, GUESSING_LOSS = "test_utility", "utility_loss", "guessing_utility", "guessing_utility_loss"
+LIMITS = (0.0, 1.0)
+
+Score = Callable[[np.ndarray, np.ndarray], float]
+
+
+class Utility(NamedTuple):
+    """A measure of use, from 0 to 1; more is better.
+
+    Attributes:
+        label: as in "loses 5 % of the LABEL".
+        score: function of true classes, int64 (n,), and probabilities, float64 (n, classes). Of two classes, 1 is the
+            one that fewer training records have.
+    """
+
+    label: str
+    score: Score
+
+
+def _balanced_accuracy(labels: np.ndarray, probabilities: np.ndarray) -> float:
+    """Return the mean over the classes of the share that is named rightly."""
+    right = probabilities.argmax(axis=1) == labels
+    return float(np.mean([right[labels == one].mean() for one in np.unique(labels)]))
+
+
+def _f1(labels: np.ndarray, probabilities: np.ndarray) -> float:
+    """Return 2 · right / (named + there), of each class that is asked about; 0 where it is neither named nor there."""
+    named, found = probabilities.argmax(axis=1), []
+    for one in _asked(labels, probabilities):
+        both = (named == one).sum() + (labels == one).sum()
+        found.append(2 * ((named == one) & (labels == one)).sum() / max(both, 1))
+    return float(np.mean(found))
+
+
+def _ranking(score: Callable[[np.ndarray, np.ndarray], float], labels: np.ndarray, told: np.ndarray) -> float:
+    """Return the mean of a ranking's score over the classes that are asked about, each against all others.
+
+    NaN of one class alone.
+    """
+    if len(np.unique(labels)) < 2:
+        return float("nan")
+    return float(np.mean([score(labels == one, told[:, one]) for one in _asked(labels, told)]))
+
+
+def _asked(labels: np.ndarray, told: np.ndarray) -> Sequence[int]:
+    """Return class 1 of two, else every class that there is."""
+    return [1] if told.shape[1] == 2 else np.unique(labels).tolist()
+
+
+def _area(positive: np.ndarray, score: np.ndarray) -> float:
+    """Return how likely a positive scores higher than another record, a tie counting half (Mann & Whitney 1947)."""
+    inside, outside = score[positive], np.sort(score[~positive])
+    below, above = (np.searchsorted(outside, inside, side) for side in ("left", "right"))
+    return float((below + above).mean() / (2 * len(outside)))
+
+
+def _average_precision(positive: np.ndarray, score: np.ndarray) -> float:
+    """Return Σ (recall − recall before) · precision over the thresholds from the highest on, equal scores together."""
+    order = np.argsort(-score, kind="stable")
+    last = np.append(np.diff(score[order]) != 0, True)  # of those with an equal score
+    right = np.cumsum(positive[order])[last]
+    precision = right / (np.flatnonzero(last) + 1)
+    return float((np.diff(right, prepend=0) * precision).sum() / positive.sum())
+
+
+UTILITIES: dict[str, Utility] = {
+    ACCURACY: Utility("accuracy", lambda labels, told: float((told.argmax(axis=1) == labels).mean())),
+    "balanced_accuracy": Utility("balanced accuracy", _balanced_accuracy),
+    AUROC: Utility("AUROC", partial(_ranking, _area)),
+    "average_precision": Utility("average precision", partial(_ranking, _average_precision)),
+    "f1": Utility("F1 score", _f1),
+}
+
+
+def own_utility(plugin: str, label: str) -> Utility:
+    """Return the measure that a plugin's function ``measure(labels, probabilities)`` computes."""
+
+    def score(labels: np.ndarray, probabilities: np.ndarray) -> float:
+        found = call(plugin, "measure", labels.copy(), probabilities.copy())
+        try:
+            value = float(found)
+        except (TypeError, ValueError):
+            value = float("nan")
+        if not 0 <= value <= 1:
+            raise UserError(f"plugin {plugin}: measure must return a number from 0 to 1; got {found!r}")
+        return value
+
+    return Utility(label, score)
+
+
+def utility_for(given: str | None, trained: np.ndarray, tested: np.ndarray) -> str:
+    """Return the measure's name: the given one, or the default for data with these classes.
+
+    Args:
+        given: by the study; None: it names none.
+        trained, tested: int64 (m,) and (n,), the classes of the training records and of those that use is measured on.
+    """
+    if given is not None:
+        return given
+    dominated = np.bincount(trained).max() >= DOMINATES * len(trained)
+    return AUROC if dominated and len(np.unique(tested)) > 1 else ACCURACY
+
+
+class Use(NamedTuple):
+    """What R models of a data set score in a measure, and the influences of the blocks of records that they share.
+
+    Attributes:
+        values: float64 (R,).
+        influences: float64 (R, blocks), of each block on its model's value; rows sum to 0.
+        units: how many records, or persons, the blocks hold together.
+    """
+
+    values: np.ndarray
+    influences: np.ndarray
+    units: int
+
+    @property
+    def value(self) -> float:
+        """Return the mean over the models."""
+        return float(self.values.mean())
+
+    @property
+    def block(self) -> np.ndarray:
+        """Return the influences on the mean, float64 (R, blocks), see `intervals.Influences`."""
+        return np.asarray(self.influences + (self.values - self.value)[:, None])
+
+    @property
+    def estimate(self) -> Estimate:
+        """Return the mean with its interval over both the records and the trainings."""
+        return crossed(Influences(self.value, (self.block,)), LIMITS)
+
+    def of_model(self, place: int) -> "Use":
+        """Return the use of a single model."""
+        return self.of_models(slice(place, place + 1))
+
+    def of_models(self, some: slice) -> "Use":
+        """Return the use of some of the models."""
+        return Use(self.values[some], self.influences[some], self.units)
+
+
+def measured_use(
+    name: str, y: np.ndarray, probabilities: np.ndarray, trained: np.ndarray, person: np.ndarray | None = None
+) -> Use:
+    """Return what models score on records that they did not train on.
+
+    Args:
+        name: of the measure, a key of `UTILITIES`.
+        y: int64 (n,), the records' classes.
+        probabilities: float (R, n, classes), what each of R models says of them.
+        trained: int64 (m,), the classes of the training records.
+        person: int64 (n,), whose each record is; None: each is a person of its own.
+
+    Raises:
+        UserError: the records have one class only, or a plugin returns no number from 0 to 1.
+    """
+    labels, told = _rarer_last(y, np.asarray(probabilities, np.float64), trained)
+    if len(np.unique(labels)) < 2:
+        raise UserError(f"key 'utility': '{name}' needs test records of two classes or more; all are of one")
+    score = UTILITIES[name].score
+    block, units = _blocks(labels, person)
+    kept = [block != one for one in range(int(block.max()) + 1)]
+    values = np.array([score(labels, one) for one in told])
+    without = np.array([[score(labels[rows], one[rows]) for rows in kept] for one in told])
+    # A block with all records of a class leaves nothing to measure: then all that was reached is its.
+    influences = (len(kept) - 1) * (values[:, None] - np.where(np.isnan(without), 0.0, without))
+    return Use(values, influences - influences.mean(axis=1, keepdims=True), units)
+
+
+def scored(name: str, y: np.ndarray, probabilities: np.ndarray, trained: np.ndarray) -> float:
+    """Return what one model scores, with probabilities (n, classes); 0 where its records are of one class alone."""
+    labels, told = _rarer_last(y, np.asarray(probabilities, np.float64)[None], trained)
+    return float(np.nan_to_num(UTILITIES[name].score(labels, told[0])))
+
+
+def guessed_use(name: str, y: np.ndarray, trained: np.ndarray, classes: int, person: np.ndarray | None = None) -> Use:
+    """Return the most that a model scores which says the same of every record; arguments as for `measured_use`."""
+    shares = np.bincount(trained, minlength=classes) / len(trained)
+    constant = np.stack([shares, *np.eye(classes)])
+    found = measured_use(name, y, np.repeat(constant[:, None], len(y), axis=1), trained, person)
+    return found.of_model(int(found.values.argmax()))
+
+
+def _rarer_last(y: np.ndarray, told: np.ndarray, trained: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return classes and probabilities, the two classes exchanged where the second has more training records."""
+    if told.shape[2] != 2 or np.bincount(trained, minlength=2)[1] * 2 <= len(trained):
+        return y, told
+    return 1 - y, told[:, :, ::-1]
+
+
+def _blocks(labels: np.ndarray, person: np.ndarray | None) -> tuple[np.ndarray, int]:
+    """Return the block of each record, int64 (n,), and the number of persons.
+
+    They are dealt in the order of their largest class.
+    """
+    owner = np.arange(len(labels)) if person is None else np.unique(person, return_inverse=True)[1].reshape(-1)
+    largest = np.zeros(int(owner.max()) + 1, np.int64)
+    np.maximum.at(largest, owner, labels)
+    place = np.argsort(np.argsort(largest, kind="stable"), kind="stable")
+    return np.asarray((place % BLOCKS)[owner]), len(largest)
+
+
+def independent_blocks(block: np.ndarray) -> float:
+    """Return how many blocks of normal influences know the spread between records as well, from (R, blocks).
+
+    The influences of rare classes are few and large, so that fewer degrees of freedom are left (`freedom_of`).
+    """
+    return freedom_of(block.mean(axis=0)) + 1
+
+
+def lost_use(own: Use, base: Use) -> Estimate:
+    """Return 1 − own / base of the means of R and S models on the same records (`ratio`).
+
+    Trainings count as independent. The correlation is that which the choice of the records makes.
+    """
+    apart, whole = own.estimate, base.estimate
+    shared = Z**2 * float(np.cov(own.block.mean(axis=0), base.block.mean(axis=0))[0, 1]) / own.influences.shape[1]
+    reaches = (apart.high - apart.low) * (whole.high - whole.low) / 4
+    kept = ratio(apart, whole, float(np.clip(shared / reaches, -1, 1)) if reaches > 0 else 0.0)
+    return Estimate(1 - kept.value, 1 - kept.high, min(1 - kept.low, 1.0))
+
+
+def metrics_in(frame: Any) -> tuple[str, str]:
+    """Return the metrics that say the use and its loss in these rows of one data set."""
+    return (METRIC, LOSS) if (frame["metric"] == METRIC).any() else ("test_accuracy", "accuracy_loss")
+
+
+def measure_in(frame: Any) -> str:
+    """Return the measure of use in these rows of one data set."""
+    return next(iter(frame.loc[frame["metric"] == METRIC, "of"]), ACCURACY)
+
+
+def labels_in(rows: Any) -> list[str]:
+    """Return the labels of the measures of use in these rows of a metric of use, each once."""
+    if "of_use" not in rows:
+        return [UTILITIES[ACCURACY].label]
+    return [label_of(str(one) or ACCURACY) for one in dict.fromkeys(rows["of_use"])]
+
+
+def label_of(measure: str) -> str:
+    """Return a measure's name in a sentence."""
+    return UTILITIES[measure].label if measure in UTILITIES else measure
+
+
+def columns_of(use: Use, final: list[Any]) -> dict[str, list[Any]]:
+    """Return the columns of a training's history: ``final`` holds a model's number in its last row, None in others."""
+    return {
+        VALUE: [None if k is None else float(use.values[k]) for k in final],
+        INFLUENCES: [None if k is None else use.influences[k] for k in final],
+    }
+
+
+def use_in(history: Any) -> Use | None:
+    """Return the use that a training's history, a data frame, keeps; None if the measure is accuracy."""
+    if VALUE not in history:
+        return None
+    rows = history[history[INFLUENCES].notna()].sort_values("repeat")
+    return Use(rows[VALUE].to_numpy(np.float64), np.stack(rows[INFLUENCES].to_list()), len(rows[ASKED].iloc[0]))
+
+
+def plugin_files(name: str | None) -> tuple[Any, ...]:
+    """Return the file of a measure that is a plugin's."""
+    return (FILES[name],) if name in FILES else ()

@@ -1,0 +1,241 @@
+"""The first screen of an answer: a verdict in a word, cards with each number against its limit, and 100 guesses.
+
+A card says "within" or "beyond" its limit by the test alone (`decision`), never by the interval that it draws. All its
+numbers are those of the tiles of the same setting, which are claims.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.utility import ACCURACY
+from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
+from dp_leakage.report.claims import Telling, percent
+from dp_leakage.report.decision import Is
+from dp_leakage.report.guarantees import SAYS_LITTLE, rounded_up
+from dp_leakage.report.words import budget_words, epsilon_words, given
+from dp_leakage.table.numbers import fraction, interval
+from dp_leakage.table.words import name
+
+Tone = Literal["good", "open", "bad", "plain"]
+LEFT, RIGHT, TOP, THICK = 6.0, 294.0, 18.0, 12.0  # of a gauge, in a picture of 300 × 60
+STRONG, MODERATE = 0.1, 0.5  # proven advantages up to which a guarantee is called so
+
+
+@dataclass(frozen=True)
+class Chip:
+    """The verdict: a sign and a word, with a color that says the same."""
+
+    sign: str
+    word: str
+    tone: Tone
+
+
+@dataclass(frozen=True)
+class Card:
+    """One number of the setting that the answer is about, against its limit.
+
+    Attributes:
+        label: what it is.
+        state: where it lies, by the test.
+        figure: the number.
+        words: its interval, and what it is compared with.
+        gauge: a drawing of it, as SVG.
+    """
+
+    label: str
+    state: Chip
+    figure: str
+    words: str
+    gauge: Markup
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """How often an attacker is right who is shown 100 records, half of them members.
+
+    Attributes:
+        setting: whom the attack is on.
+        measured, undefended: by the strongest attack, on it and on the best undefended model; None if none was run.
+        most: by any attack; None if nothing is proven.
+        bar: a drawing of these, as SVG.
+    """
+
+    setting: str
+    measured: int
+    undefended: int | None
+    most: int | None
+    bar: Markup
+
+
+def chip_of(answer: Answer) -> Chip:
+    """Return the verdict on a data set in a word."""
+    if answer.kind == "both":
+        private = candidates(answer.settings)
+        if len(private) > 1 and len(shown_to_do_both(private)) == len(private):
+            return Chip("✓", "All qualify", "good")
+        return Chip("✓", "Recommended, proven" if answer.told[0].by_proof else "Recommended", "good")
+    if answer.kind == "elsewhere":
+        leaks = [one.leak for one in answer.settings if one.leak is not None and one.leak.advantage.low > 0]
+        shown = any(not leak.explained and not leak.shifted for leak in leaks)
+        return Chip("✗", "Leaks", "bad") if shown else Chip("?", "No leak shown", "open")
+    return {
+        "open": Chip("?", "Cannot tell", "open"),
+        "neither": Chip("✗", "None qualifies", "bad"),
+        "guessing": Chip("–", "Not measurable", "plain"),
+        "untried": Chip("–", "No budget", "plain"),
+    }[answer.kind]
+
+
+def about(answer: Answer) -> str:
+    """Return whose numbers the cards are, where the sentence above them names two settings; else ""."""
+    return _called(answer.told[0]) if answer.kind == "neither" and len(answer.told) > 1 else ""
+
+
+def cards_of(answer: Answer, outside: Sequence[str] = ()) -> list[Card]:
+    """Return the cards of the setting that an answer is about first; none where there is nothing to choose.
+
+    ``outside`` is what no ε of the data set covers.
+    """
+    if answer.kind not in ("both", "open", "neither"):
+        return []
+    one = answer.told[0]
+    return [card for card in (_lost(answer, one), _leaked(answer, one), _guaranteed(answer, one, outside)) if card]
+
+
+def guesses_of(answer: Answer) -> Guesses | None:
+    """Return what an attacker can do against the setting that an answer is about first; None without an attack."""
+    if answer.kind not in ("both", "open", "neither") or (one := answer.told[0]).leak is None:
+        return None
+    bare = answer.best.leak if answer.best else None
+    measured, undefended = _of_100(one.advantage), _of_100(bare.advantage.value) if bare else None
+    tells = one.proven is not None and one.proven.advantage < SAYS_LITTLE
+    most = int(np.ceil(50 + 50 * one.limit - 1e-9)) if tells else None
+    return Guesses(_called(one), measured, undefended, most, _bar(measured, undefended, most))
+
+
+def _of_100(advantage: float) -> int:
+    return round(50 + 50 * max(advantage, 0.0))
+
+
+# ---------------------------------------------------------------------- cards
+def _lost(answer: Answer, one: Setting) -> Card | None:
+    if not np.isfinite(one.loss.value) or answer.best is None:
+        return None
+    figure, _, ends = percent(one.loss).partition(" [")
+    own, base = (_reaches(setting) for setting in (one, answer.best))
+    words = f"[{ends}. {own} of new records are right, {base} without privacy."
+    if one.measure != ACCURACY:
+        words = f"[{ends}. {one.use_label} {own} on new records, {base} without privacy."
+    limit = answer.acceptable.accuracy_loss
+    gauge = _gauge(one.loss, limit, f"limit {100 * limit:g} %", max(2 * limit, 1.05 * one.loss.high))
+    return Card(f"{one.use_label[:1].upper()}{one.use_label[1:]} lost", _state(one.keeps), figure, words, gauge)
+
+
+def _reaches(one: Setting) -> str:
+    if one.measure == ACCURACY:
+        return percent(one.accuracy).partition(" [")[0]
+    return fraction(one.accuracy.value)
+
+
+def _leaked(answer: Answer, one: Setting) -> Card | None:
+    if one.leak is None:
+        return None
+    found, limit = one.leak.advantage, answer.acceptable.advantage
+    bare = answer.best.leak.advantage.value if answer.best and answer.best.leak else None
+    figure, _, ends = interval(*found).partition(" [")
+    whose = f"the strongest of {one.leak.tried} attacks" if one.leak.tried > 1 else name(one.leak.attack)
+    state = _state("no" if one.shown_to_leak else "yes" if one.protects == "yes" and not one.by_proof else "open")
+    if one.by_proof and not one.shown_to_leak:
+        state = Chip("", "proof decides", "plain")
+    width = max(2 * limit, 1.05 * found.high, 1.15 * (bare or 0.0))
+    words = f"[{ends}, {whose}; 0 is guessing. Another attack may find more."
+    return Card("Measured leakage", state, figure, words, _gauge(found, limit, f"limit {limit:g}", width, bare))
+
+
+def _guaranteed(answer: Answer, one: Setting, outside: Sequence[str]) -> Card:
+    tell, limit = Telling(), answer.acceptable.advantage
+    budget = f"{epsilon_words(one)}."
+    if one.proven is None or one.proven.advantage >= SAYS_LITTLE:
+        figure = "–" if one.proven is None else rounded_up(one.proven.advantage)
+        words = f"{'Nothing' if one.proven is None else 'Next to nothing'} is proven of other attacks. {budget}"
+        return Card("Guaranteed", Chip("", "no protection proven", "plain"), figure, words, Markup())
+    known, most = given(one, outside, tell), one.proven.advantage
+    words = f"No attack can have a larger advantage{f', given {known}' if known else ''}. {budget}"
+    state = Chip("✓", "within limit", "good") if one.by_proof else Chip("", _strength(most), "plain")
+    gauge = _gauge(Estimate(most, most, most), limit, f"limit {limit:g}", 1.0)
+    return Card("Guaranteed", state, rounded_up(most), words, gauge)
+
+
+def _strength(most: float) -> str:
+    return "strong" if most <= STRONG else "moderate" if most <= MODERATE else "weak"
+
+
+def _state(shown: Is) -> Chip:
+    states: dict[Is, Chip] = {
+        "yes": Chip("✓", "within limit", "good"),
+        "no": Chip("✗", "beyond limit", "bad"),
+        "open": Chip("?", "undecided", "open"),
+    }
+    return states[shown]
+
+
+def _called(one: Setting) -> str:
+    return f"{budget_words(one)} ({name(one.model)})"
+
+
+# ---------------------------------------------------------------------- drawings
+def _gauge(found: Estimate, limit: float, words: str, width: float, mark: float | None = None) -> Markup:
+    """Draw a track from 0 to ``width`` with what is acceptable, limit, interval, value, and the undefended model."""
+
+    def x(value: float) -> float:
+        return LEFT + (RIGHT - LEFT) * min(max(value / width, 0.0), 1.0)
+
+    at, middle = x(limit), TOP + THICK / 2
+    anchor = "start" if at < 60 else "end" if at > 240 else "middle"
+    parts = [
+        f'<rect class="acceptable" x="{LEFT:.1f}" y="{TOP}" width="{at - LEFT:.1f}" height="{THICK}"/>',
+        f'<rect class="track" x="{at:.1f}" y="{TOP}" width="{RIGHT - at:.1f}" height="{THICK}"/>',
+        f'<line class="limit" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 5}" y2="{TOP + THICK + 5}"/>',
+        f'<text x="{LEFT if anchor == "start" else at:.1f}" y="49" text-anchor="{anchor}">{escape(words)}</text>',
+    ]
+    if mark is not None:
+        beside = "start" if x(mark) < 60 else "end" if x(mark) > 240 else "middle"
+        parts += [
+            f'<line class="bare" x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="{TOP - 5}" y2="{TOP + THICK + 5}"/>',
+            f'<text x="{x(mark):.1f}" y="10" text-anchor="{beside}">without privacy</text>',
+        ]
+    low, high = x(found.low), x(found.high)
+    parts += [
+        f'<rect class="interval" x="{low:.1f}" y="{TOP + 2}" width="{high - low:.1f}" height="{THICK - 4}" rx="4"/>',
+        f'<circle class="value" cx="{x(found.value):.1f}" cy="{middle}" r="6.5"/>',
+    ]
+    return Markup(f'<svg viewBox="0 -5 300 60" class="gauge" aria-hidden="true">{"".join(parts)}</svg>')
+
+
+def _bar(measured: int, undefended: int | None, most: int | None) -> Markup:
+    """Draw a bar from 50 to 100 right guesses."""
+
+    def x(guesses: float) -> float:
+        return 10 + 440 * (guesses - 50) / 50
+
+    parts = ['<rect class="track" x="10" y="40" width="440" height="22" rx="2"/>']
+    if most is not None:
+        parts.append(f'<rect class="could" x="10" y="40" width="{x(most) - 10:.1f}" height="22"/>')
+        parts.append(f'<line class="limit" x1="{x(most):.1f}" x2="{x(most):.1f}" y1="34" y2="68"/>')
+    parts.append(f'<rect class="did" x="10" y="40" width="{x(measured) - 10:.1f}" height="22"/>')
+    if undefended is not None:
+        parts.append(f'<line class="bare" x1="{x(undefended):.1f}" x2="{x(undefended):.1f}" y1="34" y2="68"/>')
+        parts.append(f'<text x="{min(x(undefended), 400):.1f}" y="84">{undefended} without privacy</text>')
+    parts.append(f'<text x="{max(x(measured), 10):.1f}" y="14" class="count">{measured}</text>')
+    parts.append(f'<text x="{max(x(measured), 10):.1f}" y="30">measured</text>')
+    if most is not None and most - measured >= 9:  # else the names would cover each other
+        anchor = "end" if most > 85 else "start"
+        parts.append(f'<text x="{x(most):.1f}" y="14" class="count" text-anchor="{anchor}">{most}</text>')
+        parts.append(f'<text x="{x(most):.1f}" y="30" text-anchor="{anchor}">proven limit</text>')
+    parts.append('<text x="10" y="100">50: guessing</text><text x="450" y="100" text-anchor="end">100: certain</text>')
+    return Markup(f'<svg viewBox="0 0 460 106" class="guesses" aria-hidden="true">{"".join(parts)}</svg>')
