@@ -299,7 +299,7 @@ def restated(folder, change):
             "key 'mechanism.sampler' is 'cyclic'; valid: poisson, shuffle",
         ),
         (lambda told: told.update(neighbors="zero_out"), "neighbors must be 'add_remove'"),
-        (lambda told: told.update(format="other"), "not a release.s privacy statement"),
+        (lambda told: told.update(format="other"), "privacy statement"),
         (
             lambda told: told.update(unit="one house"),
             "key 'unit' must be 'one record' or 'one person'; got 'one house'",
