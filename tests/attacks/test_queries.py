@@ -56,7 +56,7 @@ def test_every_record_that_has_a_role_is_asked_about_once(known):
 def test_more_than_one_query_needs_images(known):
     model = known(lambda k, x: np.zeros((len(x), 2)), 1)
     y = np.zeros(5, int)
-    with pytest.raises(UserError, match="no images"):
+    with pytest.raises(UserError, match="are not images"):
         ask(model, dataset(np.zeros((5, 4), np.float32), y), 2)
     with pytest.raises(UserError, match="1 to 18"):
         ask(model, dataset(np.zeros((5, 1, 4, 4), np.float32), y), 19)

@@ -132,5 +132,5 @@ def test_pictures_of_one_attack_or_data_set_alone(shown):
     assert set(rows["dataset"]) == {"cifar10"}
     figure, _ = draw("pictures", [*shown, *other], {})
     assert any("DLG" in text.get_text() for text in figure.texts)
-    with pytest.raises(UserError, match="there are none"):
+    with pytest.raises(UserError, match="its parts have no images"):
         draw("pictures", shown, {"attack": "decoder"})

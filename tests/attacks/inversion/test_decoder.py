@@ -142,7 +142,7 @@ def test_metrics_are_apart_for_each_layer(scored):
 
 
 def test_records_that_are_no_images_are_refused(target: Ensemble, digits: Dataset):
-    with pytest.raises(UserError, match="no images"):
+    with pytest.raises(UserError, match="are not images"):
         score(target, digits._replace(x=digits.x.reshape(900, 64)), None, SETTINGS, 0)
     with pytest.raises(UserError, match=r"values in \[0, 1\]"):
         score(target, digits._replace(x=digits.x * 16), None, SETTINGS, 0)

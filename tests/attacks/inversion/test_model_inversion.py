@@ -254,7 +254,7 @@ def test_a_wrong_setting_is_none_that_a_study_may_give(wrong):
 
 def test_rows_of_numbers_are_refused():
     data = data_of()._replace(x=np.zeros((12, 4), np.float32))
-    with pytest.raises(UserError, match="no images"):
+    with pytest.raises(UserError, match="are not images"):
         score(models_of("softmax_regression"), data, None, ATTACKS["inversion_l1"].settings, 0)
 
 
