@@ -330,7 +330,7 @@ def restated(folder, change):
         (lambda told: told.update(measured=7), "keys 'model' and 'measured' must be as a release writes them"),
         (lambda told: told.pop("selection"), "key 'selection' is missing"),
         (lambda told: told["epsilon"].append(told["epsilon"][0]), "one row for each delta"),
-        (lambda told: told["declared"].update(question="Is it safe?"), "must say what privacy.json says"),
+        (lambda told: told["declared"].update(question="Is it safe?"), "must agree with privacy.json"),
         (lambda told: told.update(declared=7), "must be as a release writes it"),
     ],
 )
