@@ -196,7 +196,7 @@ ADDITIONS = {
         refused(lambda: study(attacks={"yeom": {"sharpnes": 1}}), "attacks.yeom.sharpnes'; did you mean 'sharpness'")
         from dp_leakage.reference import reference
         schemas = (read_yaml(Path(f"workflow/schemas/{name}.schema.yaml")) for name in ("config", "study"))
-        assert "| `sharpness` | a number above 0 | `yeom` | How sharp. |" in reference(*schemas)
+        assert "| `sharpness` | number above 0 | `yeom` | How sharp. |" in reference(*schemas)
         """,
         before='"probability_floor": {',
     ),
