@@ -776,7 +776,7 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     assert "no column 'membr'" in error_of(capsys, "--model", "m.onnx", *given[:-1], "membr")
     assert "no such file" in error_of(capsys, "--model", "none.onnx", *given)
     (here / "text.onnx").write_text("no model")
-    assert "is no ONNX model" in error_of(capsys, "--model", "text.onnx", *given)
+    assert "is not a readable ONNX model" in error_of(capsys, "--model", "text.onnx", *given)
     assert "--model my_module:Class with --weights" in error_of(capsys, "--model", "net.pt", *given)
     pd.read_csv("d.csv").drop(columns="f3").to_csv("narrow.csv", index=False)
     assert "takes records of 64 numbers; the data have 63" in error_of(
