@@ -242,5 +242,5 @@ def test_gradients_with_respect_to_the_input_are_autograds():
 
 
 def test_a_module_with_nothing_to_train_is_refused():
-    with pytest.raises(UserError, match="Flatten has no parameters that ask for a gradient"):
+    with pytest.raises(UserError, match="Flatten has no parameters that require a gradient"):
         module_layers(nn.Flatten, (5,), 5)
