@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common import user_code
+from dp_leakage.common.utilities import UTILITIES
 from dp_leakage.data import SOURCES
 from dp_leakage.figures import FIGURES
-from dp_leakage.metrics.utility import UTILITIES
 from dp_leakage.models.layers.own import OWN
 from dp_leakage.privacy.accounting import ACCOUNTANTS
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS

@@ -22,6 +22,7 @@ from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_there, user_path
 from dp_leakage.common.places import STUDIES
+from dp_leakage.common.utilities import ACCURACY, label_of
 from dp_leakage.common.yaml_files import read_yaml, written
 from dp_leakage.data import by_person, load, resolve
 from dp_leakage.data.near_copies import TOGETHER, together
@@ -29,7 +30,7 @@ from dp_leakage.data.profile import copies_of, is_harmless, profile, single_clas
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import OUTSIDERS, POOL, TUNING
 from dp_leakage.data.splits import automatic_roles, split, split_persons
-from dp_leakage.metrics.utility import ACCURACY, label_of, utility_for
+from dp_leakage.metrics.utility import utility_for
 from dp_leakage.options.new_study import parser
 from dp_leakage.provenance.files import write_text
 from dp_leakage.report.answer import Acceptable

@@ -43,9 +43,9 @@ from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_dir
 from dp_leakage.common.schemas import ANY, TEXT, check, enum, table
 from dp_leakage.common.user_code import DEFINED, FILES, add_folder
+from dp_leakage.common.utilities import UTILITIES, own_utility
 from dp_leakage.data import SOURCES, sources_of
 from dp_leakage.figures import FIGURES, figures_of
-from dp_leakage.metrics.utility import UTILITIES, own_utility
 from dp_leakage.models.architectures import ACTIVATIONS
 from dp_leakage.models.layers.own import OWN, layers_of
 from dp_leakage.privacy.defenses import PLAIN

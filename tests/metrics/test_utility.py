@@ -7,16 +7,9 @@ from sklearn import metrics as sk
 
 from dp_leakage import plugins
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.utilities import ACCURACY, UTILITIES
 from dp_leakage.metrics.contrast import kept_use
-from dp_leakage.metrics.utility import (
-    ACCURACY,
-    BLOCKS,
-    UTILITIES,
-    guessed_use,
-    lost_use,
-    measured_use,
-    utility_for,
-)
+from dp_leakage.metrics.utility import BLOCKS, guessed_use, lost_use, measured_use, utility_for
 
 OTHERS = [name for name in UTILITIES if name != ACCURACY]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
+from dp_leakage.common.utilities import label_of
 from dp_leakage.figures.marks import draw_measured, draw_points, looks_of, with_series
 from dp_leakage.figures.style import EPSILON_RANGE, finish, label_edges, log_axis, panel_grid, sample
 from dp_leakage.metrics import utility
@@ -87,9 +88,9 @@ def _upward(part: pd.DataFrame) -> str:
     """What the axis upward says of a panel's metric, which may be of a measure of use other than accuracy."""
     metric = str(part["metric"].iloc[0])
     if metric == utility.METRIC:
-        return f"{utility.label_of(part['of'].iloc[0])} on new records"
+        return f"{label_of(part['of'].iloc[0])} on new records"
     if metric == utility.LOSS:
-        return f"loss of {utility.label_of(part['of'].iloc[0])} (fraction of\nthe non-private one)"
+        return f"loss of {label_of(part['of'].iloc[0])} (fraction of\nthe non-private one)"
     return metric_words(metric)
 
 

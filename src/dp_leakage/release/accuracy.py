@@ -3,9 +3,10 @@
 import numpy as np
 
 from dp_leakage.common.config import Json
+from dp_leakage.common.utilities import ACCURACY, label_of
 from dp_leakage.metrics.intervals import wilson
 from dp_leakage.metrics.people import over_people
-from dp_leakage.metrics.utility import ACCURACY, guessed_use, label_of, measured_use
+from dp_leakage.metrics.utility import guessed_use, measured_use
 
 
 def accuracy_of(right: np.ndarray, y: np.ndarray, person: np.ndarray | None) -> Json:

@@ -12,6 +12,7 @@ from dp_leakage import __version__
 from dp_leakage.common.config import Json
 from dp_leakage.common.dates import this_day
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.metrics import utility
 from dp_leakage.models.layers import Layers, Parameters, forward
 from dp_leakage.release.accuracy import accuracy_of, use_of
@@ -132,7 +133,7 @@ def scored(plan: Plan, layers: Layers, parameters: Parameters) -> float:
         return 0.0
     noise = plan.selection["score_noise"]
     rows, data = plan.judged if noise is None else plan.rows, plan.data
-    if noise is None and plan.measure != utility.ACCURACY:
+    if noise is None and plan.measure != ACCURACY:
         told = probabilities(layers, parameters, data.x[rows])
         return utility.scored(plan.measure, data.y[rows], told, data.y[plan.rows])
     right = answers(layers, parameters, data.x[rows]) == data.y[rows]

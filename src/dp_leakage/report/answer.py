@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from dp_leakage.common.utilities import label_of
 from dp_leakage.data.outside import grouping
 from dp_leakage.metrics.contrast import Contrast, above_share, kept, kept_use
 from dp_leakage.metrics.intervals import Estimate
@@ -26,7 +27,7 @@ from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import contradicted, known, spent
 from dp_leakage.metrics.thresholds import METRIC, of_row
-from dp_leakage.metrics.utility import Use, label_of, lost_use, measure_in, metrics_in
+from dp_leakage.metrics.utility import Use, lost_use, measure_in, metrics_in
 from dp_leakage.report.decision import ALPHA, Conditions, Is, Judgment, judge
 from dp_leakage.report.exceeded import exceeded
 from dp_leakage.report.forecast import Forecast, forecast, times_records

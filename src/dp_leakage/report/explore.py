@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.measure import FPR_OF_TPR
-from dp_leakage.metrics.utility import ACCURACY
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.claims import Claim, Telling, percent
 from dp_leakage.report.guarantees import rounded_up

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from markupsafe import Markup, escape
 
+from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.metrics.intervals import Estimate
-from dp_leakage.metrics.utility import ACCURACY
 from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
 from dp_leakage.report.claims import Telling, percent
 from dp_leakage.report.decision import Is

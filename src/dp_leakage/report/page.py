@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from dp_leakage.attacks import ATTACKS
+from dp_leakage.common.utilities import ACCURACY, label_of
 from dp_leakage.data.roles import POOL
 from dp_leakage.metrics.spent import POISSON
-from dp_leakage.metrics.utility import ACCURACY, label_of
 from dp_leakage.provenance.files import UNSEALED
 from dp_leakage.report import tables
 from dp_leakage.report.added import added_claims

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from dp_leakage.common.utilities import label_of
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
-from dp_leakage.metrics.utility import METRIC, label_of, metrics_in
+from dp_leakage.metrics.utility import METRIC, metrics_in
 from dp_leakage.report.claims import percent
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.table.frames import chosen, each_series, panels

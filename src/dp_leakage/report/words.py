@@ -5,10 +5,11 @@ from functools import partial
 
 import numpy as np
 
+from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.thresholds import SHARES
-from dp_leakage.metrics.utility import ACCURACY, LOSS, METRIC
+from dp_leakage.metrics.utility import LOSS, METRIC
 from dp_leakage.report.answer import Answer, Setting, candidates, is_within, shown_to_do_both
 from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.decision import ALPHA

@@ -15,9 +15,9 @@ from dp_leakage.common.identity import identity as identity_of
 from dp_leakage.common.schemas import COUNT, FLAG, TEXT, Schema, check, enum, table
 from dp_leakage.common.temporary import shared_folder
 from dp_leakage.common.user_code import FILES
+from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import ENGINES, TRAINERS
-from dp_leakage.metrics.utility import ACCURACY
 from dp_leakage.models.architectures import build, is_import_path
 from dp_leakage.models.ensemble import NO_ROW, Ensemble
 from dp_leakage.models.layers import Layers

@@ -15,6 +15,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed, identity
 from dp_leakage.common.paths import use_copies
 from dp_leakage.common.user_code import FILES, call
+from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.persons import numbers
 from dp_leakage.data.roles import trained_role
@@ -25,7 +26,7 @@ from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
 from dp_leakage.metrics.majority import guessing
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
-from dp_leakage.metrics.utility import ACCURACY, Use, columns_of, guessed_use, measured_use, utility_for
+from dp_leakage.metrics.utility import Use, columns_of, guessed_use, measured_use, utility_for
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.ensemble import Models
 from dp_leakage.privacy.calibration import solved

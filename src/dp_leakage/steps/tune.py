@@ -6,9 +6,10 @@ import numpy as np
 import torch
 
 from dp_leakage.common.identity import derived_seed
+from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.data.persons import effective, numbers
 from dp_leakage.data.roles import trained_role
-from dp_leakage.metrics.utility import ACCURACY, scored, utility_for
+from dp_leakage.metrics.utility import scored, utility_for
 from dp_leakage.models.ensemble import Models
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import holds_groups

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dp_leakage.attacks import ATTACKS, OF_PERSON, WAYS, Attack
 from dp_leakage.common.config import Json
 from dp_leakage.common.schemas import Schema, enum, table
+from dp_leakage.common.utilities import UTILITIES
 from dp_leakage.figures import FIGURES
-from dp_leakage.metrics.utility import UTILITIES
 
 
 def composed(schema: Json, spec: Json) -> Json:

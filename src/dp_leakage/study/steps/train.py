@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dp_leakage.common.config import Json
+from dp_leakage.common.utilities import plugin_files
 from dp_leakage.data.roles import POOL
 from dp_leakage.engines import ENGINES, GIVEN, TRAINERS, files_of
 from dp_leakage.engines.onnx_files import content_of_model
-from dp_leakage.metrics.utility import plugin_files
 from dp_leakage.study import paths
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.paths import TARGET
