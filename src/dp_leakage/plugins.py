@@ -10,7 +10,7 @@ stays quick and imports nothing that only a job needs:
     SOURCE = {"summary": "What it is."}        # and a function ``load``, see ``dp_leakage.data``
     LAYER = {"class": "Softplus"}              # and that class, see ``dp_leakage.models.layers.own``
     MECHANISM = {}                             # and what it does itself, see below
-    UTILITY = {"label": "top-3 accuracy"}      # and a function ``measure``, see ``dp_leakage.metrics.utility``
+    UTILITY = {"label": "top-3 accuracy"}      # and a function ``measure``, see ``dp_leakage.common.utilities``
 
 A mechanism defines the parts of a private training step that it does itself; the rest is DP-SGD's:
 
