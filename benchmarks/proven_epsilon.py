@@ -236,7 +236,7 @@ def searched(
 
 
 def table(found: pd.DataFrame) -> pd.DataFrame:
-    """Of each kind: how many, how many too small or infinite, the largest and the median share, ε, and seconds."""
+    """Sum up each kind: how many, how many too small or infinite, the largest and the median share, ε, and seconds."""
     return found.groupby("kind").agg(
         settings=("share", "size"),
         infinite=("epsilon", lambda epsilon: int(np.isinf(epsilon).sum())),

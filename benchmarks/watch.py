@@ -1,4 +1,4 @@
-"""How much time a watch adds to a training by Opacus.
+"""Measure the time that a watch adds to a training by Opacus.
 
     python benchmarks/watch.py            # minutes
     python benchmarks/watch.py --rounds 3

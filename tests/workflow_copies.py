@@ -43,6 +43,15 @@ SMALLER = {
         "table_members_exposed": {"parts": ["yeom"], "settings": {"attack": "yeom"}},
     },
 }
+# The figures of a study that `dp-leakage new` wrote, reduced to one and to what the loss attack tells.
+ONE_FIGURE = {
+    "fig_pareto": {"parts": ["training", "yeom"]},
+    "fig_leakage_rmia": None,
+    "fig_leakage_lira": None,
+    "fig_vulnerability": None,
+    "fig_spent_epsilon": None,
+    "table_members_exposed": None,
+}
 
 
 @dataclass

@@ -22,6 +22,8 @@ from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_there, user_path
 from dp_leakage.common.places import STUDIES
+from dp_leakage.common.rounding import two_digits
+from dp_leakage.common.shown import capital
 from dp_leakage.common.utilities import ACCURACY, label_of
 from dp_leakage.common.yaml_files import read_yaml, written
 from dp_leakage.data import by_person, load, resolve
@@ -248,9 +250,8 @@ def _power(spec: Json, roles: dict[str, int], what: str, tested: int) -> list[st
     planned = Planned(roles[POOL], tested, spec["repeats"], membership, len(spec["models"]))
     limits = Acceptable()
     probability, enough = planned.probability(limits), planned.enough(limits)
-    shown = f"about {100 * min(max(probability, RARELY), SURE):.0f} %"
-    shown = shown if RARELY <= probability <= SURE else shown.replace("about", "less than", 1)
-    shown = shown if probability <= SURE else shown.replace("less", "more", 1)
+    about = "less than" if probability < RARELY else "more than" if probability > SURE else "about"
+    shown = f"{about} {100 * min(max(probability, RARELY), SURE):.0f} %"
     words = (
         f"With {planned.repeats} repeats, a setting that loses {100 * LOSES * limits.accuracy_loss:g} % and has an "
         f"advantage of {LEAKS * limits.advantage:g} is recommended with a probability of {shown}."
@@ -264,16 +265,6 @@ def _power(spec: Json, roles: dict[str, int], what: str, tested: int) -> list[st
         return [words]
     more = two_digits(times * sum(roles.values()))
     return [f"{words} More repeats do not make it {wanted}; about {more:,} {what} do."]
-
-
-def two_digits(number: float) -> int:
-    """Return a number in two digits, rounded up.
-
-    >>> two_digits(1234.0), two_digits(7.0)
-    (1300, 7)
-    """
-    scale = 10 ** max(int(log10(number)) - 1, 0)
-    return ceil(number / scale) * scale
 
 
 def beware(remarks: list[str]) -> list[str]:
@@ -373,7 +364,7 @@ def _has_groups(source: Json) -> bool:
 
 
 def _figures(*, attribute: bool, network: str, source: Json, use: str) -> Json:
-    use = f"{use[:1].upper()}{use[1:]}"
+    use = capital(use)
     person = by_person(source)
     guessed = {"attack": "yeom_attribute", "definition": "gap"}
     membership = ["yeom", "lira_online", "rmia_online"]

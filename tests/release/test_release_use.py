@@ -1,4 +1,4 @@
-"""What a release says of the study's measure of use, where that is not accuracy."""
+"""A release states the study's measure of use, where that is not accuracy."""
 
 import numpy as np
 from sklearn.metrics import roc_auc_score

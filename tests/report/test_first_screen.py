@@ -23,7 +23,7 @@ LADDER = (
 
 @pytest.fixture(scope="module")
 def answer() -> Answer:
-    """Of a ladder whose middle setting is shown to meet both limits."""
+    """Return the answer to a ladder whose middle setting is shown to meet both limits."""
     world = World(LADDER, repeats=16, n=600, n_test=600)
     drawn = draw(world, np.random.default_rng(0))
     (found,) = answers(drawn.metrics, world.acceptable, {"d": world.guessing}, tested=drawn.tested)

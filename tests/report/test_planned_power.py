@@ -1,4 +1,4 @@
-"""How likely a study decides before it is run: what is planned against what happens in planted worlds.
+"""Power before the run: the planned probability against what happens in planted worlds.
 
 `python tests/report/test_planned_power.py 100` prints both for studies of several sizes.
 """
@@ -61,7 +61,7 @@ def share_decided(planned: Planned, worlds: int, seed: int = 0) -> float:
 
 @pytest.mark.parametrize("planned", [Planned(400, 200, 16, 1, 1), Planned(700, 350, 12, 3, 2)])
 def test_where_four_in_five_are_planned_three_quarters_decide(planned):
-    """Of 60 worlds that decide with .85 fewer than 44 do once in 100 times."""
+    """Fewer than 44 of 60 worlds that decide with .85 do so once in 100 times."""
     assert 0.8 <= planned.probability(LIMITS) <= 0.92
     assert share_decided(planned, 60) >= 0.75 - 0.02
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from workflow_copies import ONE_FIGURE
 
 from dp_leakage.results import read_cell
 
@@ -25,14 +26,7 @@ SMALLEST = {
     "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"}],
     "repeats": 2,
     "attacks": {"rmia_online": None, "lira_online": None},
-    "figures": {
-        "fig_pareto": {"parts": ["training", "yeom"]},
-        "fig_leakage_rmia": None,
-        "fig_leakage_lira": None,
-        "fig_vulnerability": None,
-        "fig_spent_epsilon": None,
-        "table_members_exposed": None,
-    },
+    "figures": ONE_FIGURE,
 }
 
 

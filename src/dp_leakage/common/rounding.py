@@ -5,7 +5,7 @@ number: 10.0000001 is 10, not 10.1.
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
-from math import isfinite
+from math import ceil, floor, isfinite, log10
 
 SLACK = 1e-6  # how far a figure may lie on the wrong side (relative); never more than a hundredth of the last digit
 EXACT = Context(prec=700)  # wide enough for every float
@@ -29,6 +29,16 @@ def decimals_up(value: float, places: int) -> str:
 def decimals_down(value: float, places: int) -> str:
     """Format a lower bound to a number of decimals, rounded down."""
     return _decimals(value, places, ROUND_FLOOR)
+
+
+def two_digits(number: float) -> int:
+    """Return a number above 0 in two digits, rounded up.
+
+    >>> two_digits(1234.0), two_digits(7.0)
+    (1300, 7)
+    """
+    scale = 10 ** max(floor(log10(number)) - 1, 0)
+    return ceil(number / scale) * scale
 
 
 def _significant(value: float, digits: int, rounding: str, slack: float) -> str:

@@ -13,6 +13,15 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def capital(text: str) -> str:
+    """Return the text with its first letter in upper case, and the others as they are.
+
+    >>> capital("area under the ROC")
+    'Area under the ROC'
+    """
+    return text[:1].upper() + text[1:]
+
+
 def as_label(text: str) -> str:
     """Escape a label or category for ``snakemake --report``, which puts it into a script and expands its braces.
 

@@ -85,7 +85,7 @@ def draw_series(
 
 
 def _upward(part: pd.DataFrame) -> str:
-    """What the axis upward says of a panel's metric, which may be of a measure of use other than accuracy."""
+    """Return the vertical axis's label for a panel's metric, which may be of a measure of use other than accuracy."""
     metric = str(part["metric"].iloc[0])
     if metric == utility.METRIC:
         return f"{label_of(part['of'].iloc[0])} on new records"

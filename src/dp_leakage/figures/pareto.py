@@ -166,11 +166,11 @@ def undominated(use: pd.Series, leak: pd.Series) -> pd.Series:
 
 def _panel(ax: "Axes", part: pd.DataFrame, looks: Looks) -> None:
     ax.axhline(0, color=GRAY, linewidth=0.7)
-    use, *across = use_columns(part)
+    use, low, high = use_columns(part)
     front = part[part["best"]].sort_values([use, "measured"])
     ax.plot(front[use], front["measured"], zorder=1, **FRONT)
     part, axes = with_series(part), (use, "measured")
-    draw_bars(ax, part, *axes, looks, across=(across[0], across[1]), elinewidth=0.6, alpha=0.45)
+    draw_bars(ax, part, *axes, looks, across=(low, high), elinewidth=0.6, alpha=0.45)
     draw_lines(ax, part, *axes, looks, sort=False, markers=False, linewidth=0.9, alpha=0.7, zorder=2)
     for beaten, alpha in ((True, PALE), (False, 1.0)):
         draw_points(ax, part[part["surely_beaten"] == beaten], *axes, looks, alpha=alpha)

@@ -37,7 +37,7 @@ def utility_for(given: str | None, trained: np.ndarray, tested: np.ndarray) -> s
 
 
 class Use(NamedTuple):
-    """What R models of a data set score in a measure, and the influences of the blocks of records that they share.
+    """Scores of R models of a data set in a measure, and the influences of the blocks of records that they share.
 
     Attributes:
         values: float64 (R,).

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -45,6 +46,11 @@ class Models(Protocol):
 
     def tensors(self) -> dict[str, Tensor]:
         """Return everything that a file of these models holds."""
+
+
+def class_probabilities(logits: Tensor) -> np.ndarray:
+    """Return the probabilities, float64 (n, classes), of a model's outputs (n, classes) on any device."""
+    return np.asarray(logits.double().softmax(1).cpu().numpy())
 
 
 def trained_rows(subsets: Tensor, held: Tensor | None) -> Tensor:

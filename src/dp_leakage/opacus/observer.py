@@ -331,7 +331,7 @@ class Observer:
         return sizes, clipped_sum(training.samples, bounds or [training.bound] * len(parts), bounds is None)
 
     def _ghost_part(self, training: Training) -> tuple[list[int], None]:
-        """How many records the batch has, which the backward pass has clipped; bound and norms are checked."""
+        """Note the size of a batch that the backward pass has clipped; check bound and norms."""
         hooks, bound = training.wrapped, training.bound
         norms = getattr(hooks, "_per_sample_gradient_norms", None)
         used = float(getattr(hooks, "max_grad_norm", bound))

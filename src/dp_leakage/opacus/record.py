@@ -153,7 +153,7 @@ class Training:
 
     @cached_property
     def is_sharded(self) -> bool:
-        """Whether each process holds a part of each tensor: most operations on them then wait for all processes."""
+        """Tell whether each process holds a part of each tensor: most operations then wait for all processes."""
         return any(hasattr(p, "to_local") for p in self.optimizer.params)
 
     @property

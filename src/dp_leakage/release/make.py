@@ -14,6 +14,7 @@ from dp_leakage.common.dates import this_day
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.metrics import utility
+from dp_leakage.models.ensemble import class_probabilities
 from dp_leakage.models.layers import Layers, Parameters, forward
 from dp_leakage.release.accuracy import accuracy_of, use_of
 from dp_leakage.release.card import pages
@@ -134,7 +135,7 @@ def scored(plan: Plan, layers: Layers, parameters: Parameters) -> float:
     noise = plan.selection["score_noise"]
     rows, data = plan.judged if noise is None else plan.rows, plan.data
     if noise is None and plan.measure != ACCURACY:
-        told = probabilities(layers, parameters, data.x[rows])
+        told = class_probabilities(logits(layers, parameters, data.x[rows]))
         return utility.scored(plan.measure, data.y[rows], told, data.y[plan.rows])
     right = answers(layers, parameters, data.x[rows]) == data.y[rows]
     if noise is None:
@@ -184,16 +185,12 @@ def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json
 
 def answers(layers: Layers, parameters: Parameters, x: np.ndarray) -> np.ndarray:
     """Return the class that the model names for each record, int64 (n,)."""
-    return np.asarray(_logits(layers, parameters, x).argmax(1).numpy())
-
-
-def probabilities(layers: Layers, parameters: Parameters, x: np.ndarray) -> np.ndarray:
-    """Return the model's probabilities for each record, float64 (n, classes)."""
-    return np.asarray(_logits(layers, parameters, x).double().softmax(1).numpy())
+    return np.asarray(logits(layers, parameters, x).argmax(1).numpy())
 
 
 @torch.no_grad()
-def _logits(layers: Layers, parameters: Parameters, x: np.ndarray) -> torch.Tensor:
+def logits(layers: Layers, parameters: Parameters, x: np.ndarray) -> torch.Tensor:
+    """Return the model's outputs for each record, (n, classes)."""
     one = {name: tensor[None] for name, tensor in parameters.items()}
     return torch.cat([forward(layers, one, part[None])[0][0] for part in torch.from_numpy(x).split(ROWS)])
 
@@ -205,6 +202,8 @@ def accuracy(plan: Plan, layers: Layers, parameters: Parameters) -> Json:
     rows, data = plan.judged, plan.data
     if not len(rows):
         return {"accuracy": None, "accuracy_on": 0}
-    told, y, owners = probabilities(layers, parameters, data.x[rows]), data.y[rows], data.owners(rows)
-    right = answers(layers, parameters, data.x[rows]) == y
-    return accuracy_of(right, y, owners) | use_of(plan.measure, y, told, data.y[plan.rows], owners)
+    outputs, y, owners = logits(layers, parameters, data.x[rows]), data.y[rows], data.owners(rows)
+    right = outputs.argmax(1).numpy() == y
+    return accuracy_of(right, y, owners) | use_of(
+        plan.measure, y, class_probabilities(outputs), data.y[plan.rows], owners
+    )

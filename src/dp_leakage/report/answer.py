@@ -202,7 +202,7 @@ class Answer:
 
     @property
     def measure(self) -> str:
-        """Of use, a key of `utility.UTILITIES`."""
+        """Name the measure of use, a key of `utilities.UTILITIES`."""
         return self.settings[0].measure
 
     @property
@@ -410,20 +410,14 @@ class _Reader:
         """The accuracy less what must be kept of an undefended model's."""
         base: Key = (row["dataset"], row["model"], row["defense"])
         weight = 1 - self.acceptable.accuracy_loss
-        own, theirs = self.tested.get(key), self.tested.get(base)
-        if isinstance(own, Use) and isinstance(theirs, Use):
-            return kept_use(own, theirs, weight)
-        if isinstance(own, RightAnswers) and isinstance(theirs, RightAnswers) and pairs(own, theirs):
-            return kept(own, theirs, weight)
-        return Contrast.unpaired(accuracy, _of(row), weight)
+        paired = _kept_in_pairs(self.tested.get(key), self.tested.get(base), weight)
+        return Contrast.unpaired(accuracy, _of(row), weight) if paired is None else paired
 
     def _above_guessing(self, key: Key, accuracy: Estimate) -> Contrast | None:
         """The accuracy less that of guessing, record by record where that names one class always; None: not known."""
         own = self.tested.get(key)
-        if isinstance(own, Use) and isinstance(self.constant, Use):
-            return kept_use(own, self.constant)
-        if isinstance(own, RightAnswers) and isinstance(self.constant, RightAnswers) and pairs(self.constant, own):
-            return kept(own, self.constant)
+        if (paired := _kept_in_pairs(own, self.constant, 1.0)) is not None:
+            return paired
         if not np.isfinite(self.guessing):
             return None
         if isinstance(own, RightAnswers) and len(own.asked) > 1:
@@ -452,6 +446,15 @@ class _Reader:
         if isinstance(own, RightAnswers) and isinstance(theirs, RightAnswers) and pairs(own, theirs):
             return paired_loss(own, theirs)
         return unpaired_loss(accuracy, _of(row))
+
+
+def _kept_in_pairs(own: Tested | None, base: Tested | None, weight: float) -> Contrast | None:
+    """Return own − weight · base on the same records; None where these are not known to be the same."""
+    if isinstance(own, Use) and isinstance(base, Use):
+        return kept_use(own, base, weight)
+    if isinstance(own, RightAnswers) and isinstance(base, RightAnswers) and pairs(own, base):
+        return kept(own, base, weight)
+    return None
 
 
 def _of(row: pd.Series) -> Estimate:

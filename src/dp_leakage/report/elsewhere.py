@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from dp_leakage.attacks import ATTACKS, STRONGEST
+from dp_leakage.common.shown import capital
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.resemblance import Resemblance
 from dp_leakage.metrics.simultaneous import simultaneous
@@ -246,7 +247,7 @@ def _tiles(one: Setting, place: int) -> list[Claim]:
             rate = tell("fpr", fpr, f"{100 * fpr:g}")
             add(f"tpr_{fpr:g}", "Members identified", shown, f" at {rate} % false positives", tell)
     tell = Telling(_where(one))
-    label = f"{one.use_label[:1].upper()}{one.use_label[1:]} on non-members"
+    label = f"{capital(one.use_label)} on non-members"
     add("accuracy", label, use_words(one, tell), "", tell)
     return found
 

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from markupsafe import Markup, escape
 
+from dp_leakage.common.shown import capital
 from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
@@ -56,7 +57,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Guesses:
-    """How often an attacker is right who is shown 100 records, half of them members.
+    """Right guesses of an attacker who is shown 100 records, half of them members.
 
     Attributes:
         setting: whom the attack is on.
@@ -133,7 +134,7 @@ def _lost(answer: Answer, one: Setting) -> Card | None:
         words = f"[{ends}. {one.use_label} {own} on new records, {base} without privacy."
     limit = answer.acceptable.accuracy_loss
     gauge = _gauge(one.loss, limit, f"limit {100 * limit:g} %", max(2 * limit, 1.05 * one.loss.high))
-    return Card(f"{one.use_label[:1].upper()}{one.use_label[1:]} lost", _state(one.keeps), figure, words, gauge)
+    return Card(f"{capital(one.use_label)} lost", _state(one.keeps), figure, words, gauge)
 
 
 def _reaches(one: Setting) -> str:

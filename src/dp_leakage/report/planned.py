@@ -1,4 +1,4 @@
-"""How likely a study is to recommend a setting that is well within its limits, before anything is trained.
+"""Plan how likely a study recommends a setting well within its limits, before anything is trained.
 
 The test is that of the report (`decision`). Its numbers are planned to vary as those of the bundled digits do: a
 record is easy or hard for all models, models differ by two points of accuracy, and an attack's finds are as good as

@@ -5,6 +5,8 @@ from functools import partial
 
 import numpy as np
 
+from dp_leakage.common.rounding import two_digits
+from dp_leakage.common.shown import capital
 from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
@@ -254,11 +256,10 @@ def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units
 
 
 def _records(one: Setting, times: float, tell: Telling) -> str:
-    """So many times the records that a setting was measured on, in two digits, rounded up."""
+    """Return so many times the records that a setting was measured on, in two digits, rounded up."""
     numbers = [number.asked or number.records for number in one.conditions.use[:1] + one.conditions.leak[:1]]
     wanted = times * sum(records for records in numbers if np.isfinite(records))
-    scale = 10 ** max(int(np.floor(np.log10(wanted))) - 1, 0)
-    return tell.count(int(np.ceil(wanted / scale)) * scale)
+    return tell.count(two_digits(wanted))
 
 
 def given(one: Setting, outside: Sequence[str], tell: Telling) -> str:
@@ -317,12 +318,12 @@ def _use(answer: Answer, one: Setting, tell: Telling) -> str:
 
 
 def _lost(one: Setting) -> str:
-    """What a loss against the best undefended model is called among numbers."""
+    """Return the metric's name of a loss against the best undefended model."""
     return "accuracy_loss_best" if one.measure == ACCURACY else "utility_loss_best"
 
 
 def _reaches(one: Setting, tell: Telling) -> str:
-    """What a setting reaches in the measure of use, without its interval: accuracy in per cent."""
+    """Return a setting's value in the measure of use, without its interval: accuracy in per cent."""
     if one.measure == ACCURACY:
         return _alone(tell, "test_accuracy", one.accuracy, _share(one.accuracy.value), one)
     return _alone(tell, METRIC, one.accuracy, fraction(one.accuracy.value), one, of=one.measure)
@@ -383,7 +384,7 @@ def _strongest(leak: Leak) -> dict[str, str]:
 
 
 def use_words(one: Setting, tell: Telling) -> str:
-    """What a setting reaches in the measure of use, with its interval: accuracy in per cent."""
+    """Return a setting's value in the measure of use, with its interval: accuracy in per cent."""
     if one.measure == ACCURACY:
         return tell.percent("test_accuracy", one.accuracy, **_where(one))
     return tell.fraction(METRIC, one.accuracy, of=one.measure, **_where(one))
@@ -464,7 +465,7 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0, outside: Sequence[str
 
 def _heading(one: Setting) -> str:
     """``Accuracy on new records``."""
-    return f"{one.use_label[:1].upper()}{one.use_label[1:]} on new records"
+    return f"{capital(one.use_label)} on new records"
 
 
 def _epsilon(one: Setting, tell: Telling) -> tuple[str, str]:

@@ -18,7 +18,6 @@ from dp_leakage.common.user_code import FILES, call
 from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.persons import numbers
-from dp_leakage.data.roles import trained_role
 from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.engines import ENGINES, OPACUS, TRAINERS, files_of
@@ -28,7 +27,7 @@ from dp_leakage.metrics.majority import guessing
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
 from dp_leakage.metrics.utility import Use, columns_of, guessed_use, measured_use, utility_for
 from dp_leakage.models.architectures import is_import_path
-from dp_leakage.models.ensemble import Models
+from dp_leakage.models.ensemble import Models, class_probabilities
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.training import Training
@@ -65,8 +64,9 @@ def main(
     held = _held(settings["subset"], seeds, settings["seed"], None if person is None else person[subsets[0].numpy()])
     if settings["engine"] in ENGINES:
         rows = [own if held is None else own[held[k]] for k, own in enumerate(subsets)]
-        found = _answers(settings, dataset_of(arrays), [own.numpy() for own in rows], seeds)
-        _write_answers(settings, arrays, found, subsets[0].numpy(), models, history)
+        asked_about = dataset_of(arrays)
+        found = _answers(settings, asked_about, [own.numpy() for own in rows], seeds)
+        _write_answers(settings, asked_about, found, subsets[0].numpy(), models, history)
         write_json(timing, {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": "cpu"})
         return
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
@@ -103,8 +103,8 @@ def main(
         raise UserError(f"{_cell(settings)}: {error}") from None
     outside = arrays["target_nonmembers"]
     tested = _tested(ensemble.to(used), x, y, outside, person)
-    use, judged = _use(settings, arrays, lambda: probabilities_of(ensemble.to(used), x, outside))
-    chance = guessing(arrays["y"][subsets[0].numpy()], arrays["y"][arrays["target_nonmembers"]])
+    use, judged = _use(settings, dataset_of(arrays), lambda: _said(ensemble.to(used), x, outside))
+    chance = guessing(arrays["y"][subsets[0].numpy()], arrays["y"][outside])
     if private is not None:
         private = replace(private, groups=count)
     if private is not None and person is not None:
@@ -134,14 +134,13 @@ def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: li
 
 
 def _write_answers(
-    settings: Json, arrays: dict[str, Any], found: Answers, trained: np.ndarray, models: Path, history: Path
+    settings: Json, data: Dataset, found: Answers, trained: np.ndarray, models: Path, history: Path
 ) -> None:
     """Write the outputs that an engine stores instead of a model's parameters, and the accuracies."""
-    data = dataset_of(arrays)
     rows = data.roles["target_nonmembers"]
     told = {"n_test": len(rows), "guessing": guessing(data.y[trained], data.y[rows]), "training": None}
     unknown = found.log_probability is None and data.n_classes > 2 and "utility" not in settings
-    use, judged = (None, {}) if unknown else _use(settings, arrays, lambda: found.test_probabilities(rows, data.y))
+    use, judged = (None, {}) if unknown else _use(settings, data, lambda: found.test_probabilities(rows, data.y))
     stamp = provenance(settings, **told, **judged, versions=versions(*_library(settings)))
     write_tensors(models, found.tensors(), stamp)
     tested = RightAnswers.of(found.correct(data.y)[:, rows])
@@ -170,27 +169,28 @@ def _tested(
     return RightAnswers.of((torch.stack(named) == true).numpy(), None if person is None else person[rows])
 
 
-def probabilities_of(models: Models, x: torch.Tensor, rows: np.ndarray) -> np.ndarray:
+def _said(models: Models, x: torch.Tensor, rows: np.ndarray) -> np.ndarray:
     """Return each model's probabilities for these rows, float64 (K, n, classes)."""
     asked = x[torch.from_numpy(rows)].to(models.device)
-    told = [models.logits(asked, [model])[0].double().softmax(1).cpu() for model in range(models.size)]
-    return np.asarray(torch.stack(told).numpy())
+    return np.stack([class_probabilities(models.logits(asked, [model])[0]) for model in range(models.size)])
 
 
-def _use(
-    settings: Json, arrays: dict[str, Any], probabilities: Callable[[], np.ndarray]
-) -> tuple[Use | None, dict[str, Json]]:
+def measure_of(settings: Json, data: Dataset) -> tuple[str, np.ndarray]:
+    """Return the study's measure of use, and the classes of all records that models may train on, int64 (m,)."""
+    trained = data.y[data.trainable]
+    return utility_for(settings.get("utility"), trained, data.y[data.roles["target_nonmembers"]]), trained
+
+
+def _use(settings: Json, data: Dataset, probabilities: Callable[[], np.ndarray]) -> tuple[Use | None, dict[str, Json]]:
     """Return the use of target models on new records and that of guessing; nothing if the measure is accuracy."""
-    trained = arrays["y"][arrays[trained_role(arrays)]]
-    measure = utility_for(settings.get("utility"), trained, arrays["y"][arrays["target_nonmembers"]])
+    measure, trained = measure_of(settings, data)
     if measure == ACCURACY or settings["role"] != "target":
         return None, {}
-    rows, person = arrays["target_nonmembers"], arrays.get("person")
-    of = {"trained": trained, "person": None if person is None else person[rows]}
-    told = probabilities()
-    guess = guessed_use(measure, arrays["y"][rows], classes=told.shape[2], **of)
+    rows, told = data.roles["target_nonmembers"], probabilities()
+    y, person = data.y[rows], data.owners(rows)
+    guess = guessed_use(measure, y, trained, told.shape[2], person)
     said = {"name": measure, "guessing": guess.value, "influences": guess.influences[0].tolist()}
-    return measured_use(measure, arrays["y"][rows], told, **of), {"utility": said}
+    return measured_use(measure, y, told, trained, person), {"utility": said}
 
 
 def with_answers(columns: dict[str, list[Any]], tested: RightAnswers, use: Use | None = None) -> dict[str, list[Any]]:

@@ -8,15 +8,15 @@ import torch
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.data.persons import effective, numbers
-from dp_leakage.data.roles import trained_role
-from dp_leakage.metrics.utility import scored, utility_for
-from dp_leakage.models.ensemble import Models
+from dp_leakage.metrics.utility import scored
+from dp_leakage.models.ensemble import Models, class_probabilities
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.provenance.files import read_arrays, write_table
 from dp_leakage.steps import Json, log, provenance, run
+from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._models import architecture_of, device_of
-from dp_leakage.steps.train import group_count, groups_of, in_records, units_of
+from dp_leakage.steps.train import group_count, groups_of, in_records, measure_of, units_of
 from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.loop import Diverged
 from dp_leakage.training.settings import TrainingSettings
@@ -43,8 +43,7 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     training = same_steps(own, **sizes, by_groups=by_groups)
     if held is not None:  # batches are drawn from both folds, and keep one's persons
         training = training | {"batch_size": min(FOLDS * training["batch_size"], len(units))}
-    trained = arrays["y"][arrays[trained_role(arrays)]]
-    measure = utility_for(settings.get("utility"), trained, arrays["y"][arrays["target_nonmembers"]])
+    measure, trained = measure_of(settings, dataset_of(arrays))
     rows = []
     for rate in settings["rates"]:
         tried = TrainingSettings(**in_records(with_rate(training, rate), mechanism, units))
@@ -71,7 +70,7 @@ def _score(
     measure: str, models: Models, fold: int, x: torch.Tensor, y: torch.Tensor, judged: torch.Tensor, trained: np.ndarray
 ) -> float:
     """Return the use of a fold's model on its test records."""
-    told = models.logits(x[judged].to(models.device), [fold])[0].double().softmax(1).cpu().numpy()
+    told = class_probabilities(models.logits(x[judged].to(models.device), [fold])[0])
     return scored(measure, y[judged].numpy(), told, trained)
 
 

@@ -106,7 +106,7 @@ def use_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataFram
 
 
 def use_axis(rows: pd.DataFrame) -> str:
-    """What an axis of `use_rows` says: ``test accuracy (fraction right)``, or another measure ``on new records``."""
+    """Return the axis label of `use_rows`: test accuracy (fraction right), or another measure on new records."""
     of = utility.labels_in(rows)
     return "test accuracy (fraction right)" if of == ["accuracy"] else f"{' or '.join(of)} on new records"
 

@@ -16,7 +16,7 @@ from dp_leakage.attacks.attribute import drawn_features, with_value
 from dp_leakage.attacks.queries import logits, trained_on
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.roles import POOL, attackers_roles
-from dp_leakage.models.ensemble import Models
+from dp_leakage.models.ensemble import Models, class_probabilities
 
 
 class Question(NamedTuple):
@@ -114,7 +114,7 @@ def probabilities(models: Models, x: np.ndarray, n_classes: int) -> np.ndarray:
     """Return probabilities of all classes, float64 (R, n, C)."""
     result = np.empty((models.size, len(x), n_classes))
     for model, part, z in logits(models, x, n_classes):
-        result[model, part] = z.double().softmax(1).cpu().numpy()
+        result[model, part] = class_probabilities(z)
     return result
 
 
