@@ -31,10 +31,11 @@ from dp_leakage.metrics.utility import Use, lost_use, measure_in, metrics_in
 from dp_leakage.report.decision import ALPHA, Conditions, Is, Judgment, judge
 from dp_leakage.report.exceeded import exceeded
 from dp_leakage.report.forecast import Forecast, forecast, times_records
-from dp_leakage.report.guarantees import SAYS_LITTLE, Proven, proven_of
+from dp_leakage.report.guarantees import Proven, proven_of
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.tuned import Tuned, tuned_of
 from dp_leakage.table.frames import chosen, in_order, is_private
+from dp_leakage.table.guesses import SAYS_LITTLE
 from dp_leakage.table.looks import Series
 
 NEAR = 1e-3  # relative: what a search for noise misses its ε by, and versions of libraries differ by, is less

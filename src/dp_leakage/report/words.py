@@ -17,7 +17,6 @@ from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.decision import ALPHA
 from dp_leakage.report.forecast import WANTED
 from dp_leakage.report.guarantees import (
-    SAYS_LITTLE,
     choice_words,
     proven_words,
     risk_words,
@@ -28,6 +27,7 @@ from dp_leakage.report.leak import Leak
 from dp_leakage.report.sources import source_claims
 from dp_leakage.report.trade import trade_of
 from dp_leakage.report.tuned import more_tuning, tuned_words
+from dp_leakage.table.guesses import SAYS_LITTLE
 from dp_leakage.table.looks import defense_label, look
 from dp_leakage.table.numbers import at_most, at_most_within, fraction, rounded
 from dp_leakage.table.words import name
