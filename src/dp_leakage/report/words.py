@@ -29,7 +29,7 @@ from dp_leakage.report.trade import trade_of
 from dp_leakage.report.tuned import more_tuning, tuned_words
 from dp_leakage.table.guesses import SAYS_LITTLE
 from dp_leakage.table.looks import defense_label, look
-from dp_leakage.table.numbers import at_most, at_most_within, fraction, rounded
+from dp_leakage.table.numbers import at_most, at_most_beside, fraction, rounded
 from dp_leakage.table.words import name
 
 UNAWARE = (
@@ -376,7 +376,7 @@ def _risk(answer: Answer, one: Setting, tell: Telling) -> str:
     limit = f"(limit {_risk_limit(answer, tell)})"
     if one.by_proof and one.proven is not None:
         proven = one.proven.advantage
-        shown = at_most_within(proven, answer.acceptable.advantage)
+        shown = at_most_beside(proven, answer.acceptable.advantage)
         most = tell("advantage_proven", proven, shown, neighbors=one.proven.neighbors, **_where(one))
         return f"no attack can have an advantage above {most} {limit}"
     if one.leak is None:

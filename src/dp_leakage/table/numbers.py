@@ -25,9 +25,10 @@ def at_most(value: float) -> str:
     return rounded_up(value, 3) if isfinite(value) else _not_finite(value)
 
 
-def at_most_within(value: float, limit: float) -> str:
-    """Format an upper bound that keeps a limit to two digits, rounded up; with more if that would exceed the limit."""
-    return next(text for digits in range(2, 18) if float(text := rounded_up(value, digits)) <= limit)
+def at_most_beside(value: float, limit: float) -> str:
+    """Format an upper bound to two digits, rounded up; with more if that would lift it above a limit that it keeps."""
+    shown = (rounded_up(value, digits) for digits in range(2, 18))
+    return next(text for text in shown if value > limit or float(text) <= limit)
 
 
 def at_least(value: float) -> str:
