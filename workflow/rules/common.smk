@@ -1,5 +1,6 @@
 """The checked studies, and the functions by which rules ask them."""
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -9,7 +10,6 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
 from dp_leakage import plugins
-from dp_leakage.common import temporary
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
@@ -18,7 +18,7 @@ from dp_leakage.common.paths import is_plain, user_path
 from dp_leakage.common.places import link_code
 from dp_leakage.jobs import CODE, PLANNED, RUN
 from dp_leakage.jobs.remote import take_over
-from dp_leakage.jobs.start import start
+from dp_leakage.jobs.server import start
 from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
 from dp_leakage.common.run_config import CONFIG, read_config
@@ -50,6 +50,7 @@ from dp_leakage.training.launcher import ENVIRONMENT, path_with
 from dp_leakage.common.user_code import FOLDERS
 from dp_leakage.common.yaml_files import read_yaml
 
+SAID = logging.getLogger("snakemake.logging")  # what Snakemake says, in its order
 # Another Snakefile uses this one, with a config and targets of its own.
 IN_MODULE = not workflow.modifier.is_main_snakefile()
 # What runs a job: `python` beside the interpreter that runs Snakemake; that of an environment under --sdm conda, and that
@@ -85,22 +86,10 @@ keep_in(Path(os.environ[CODE]))
 
 
 def or_stop(made):
-    """The result of a function. If it raises a UserError, prints the sentence and ends the run.
+    """The result of a function. If it raises a UserError, ends the run with its sentence.
 
-    Not an exception: Snakemake would wrap the sentence in a traceback. What Snakemake said before comes from a thread
-    of its own, which has to end, so that the sentence begins on a line of its own.
+    Not by an exception that Snakemake catches: it would wrap the sentence in a traceback.
     """
-    try:
-        return made()
-    except UserError as error:
-        workflow.logger_manager.stop()
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        temporary.remove()
-        os._exit(1)
-
-
-def or_end(made):
-    """As `or_stop`, for onstart and onsuccess: Snakemake holds its lock then, and gives it back as this passes."""
     try:
         return made()
     except UserError as error:
@@ -129,20 +118,12 @@ def _repository():
     return Path(workflow.sourcecache.get_path(root.join("config.yaml"))).parent
 
 
-def _let_snakemake_finish():
-    """Lets Snakemake print what it said before, from its own thread, so that a sentence begins on a line of its own."""
-    if listener := workflow.logger_manager.queue_listener:
-        listener.stop()
-        listener.start()
-
-
 def _left_out(called, error):
     """A faulty study stops runs that ask for it. All other runs name it and leave it out."""
     if any(asks_for(TARGETS, name) for name in called):
         raise error
     if workflow.is_main_process:
-        _let_snakemake_finish()
-        print(f"left out: {error}", file=sys.stderr, flush=True)
+        SAID.warning("left out: %s", error)
 
 
 def _studies():
@@ -190,12 +171,11 @@ for study in STUDIES.values():
 for study in STUDIES.values():
     if workflow.is_main_process and not IN_MODULE and not IN_STORAGE:
         if asks_for(TARGETS, study.target) and lost(study.path(paths.REPORT)):
-            _let_snakemake_finish()
             words = (
                 "was made elsewhere: Snakemake's notes on it, .snakemake/metadata, are not here, so Snakemake may not see "
                 "what was changed since; copy these notes too, or move the folder away"
             )
-            print(f"beware: results/{study.name} {words}", file=sys.stderr, flush=True)
+            SAID.warning("beware: results/%s %s", study.name, words)
 # This decides how a job runs, not what it computes, so it is in the environment, where a change reruns nothing.
 os.environ.update(
     DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),

@@ -15,8 +15,6 @@ rule tune:
         paths.TUNED,
     log:
         paths.log("tune"),
-    benchmark:
-        paths.benchmark("tune")
     group:
         in_group(training_group)
     conda:
@@ -47,8 +45,6 @@ rule train_target:
         timing=paths.TIMES,
     log:
         paths.log("train_target"),
-    benchmark:
-        paths.benchmark("train_target")
     group:
         in_group(training_group)
     conda:
@@ -78,8 +74,6 @@ rule train_auxiliary:
         timing=paths.AUXILIARY_TIMES,
     log:
         paths.log("train", "{dataset}/{model}/{role}"),
-    benchmark:
-        paths.benchmark("train_auxiliary", "{dataset}.{model}.{role}")
     group:
         "auxiliary"
     conda:
@@ -105,8 +99,6 @@ rule time_training:
         paths.TIMED,
     log:
         paths.log("time_training", "{dataset}/{model}"),
-    benchmark:
-        paths.benchmark("time_training", "{dataset}.{model}")
     conda:
         JOBS
     threads: 1
@@ -129,8 +121,6 @@ use rule train_auxiliary as train_auxiliary_same with:
         timing=paths.of_one_defense(paths.AUXILIARY_TIMES),
     log:
         paths.log("train", "{dataset}/{model}/{defense}/{role}"),
-    benchmark:
-        paths.benchmark("train_auxiliary", "{dataset}.{model}.{defense}.{role}")
     group:
         "cell"
     message:
