@@ -109,7 +109,7 @@ class Server:
     def serve(self) -> NoReturn:
         """Fork until the life line is cut."""
         while True:
-            ready = select.select([LIFE_LINE, self.listener, self.told], [], [])[0]
+            ready = _ready(LIFE_LINE, self.listener, self.told)
             if LIFE_LINE in ready:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 os._exit(0)
@@ -193,7 +193,7 @@ class Server:
         with suppress(OSError):  # nobody waits any more
             waiting.sendall(work.to_bytes(4))
         ended = os.pidfd_open(work)
-        ready = select.select([ended, alive, waiting], [], [])[0]
+        ready = _ready(ended, alive, waiting)
         if ended not in ready:
             os.killpg(work, signal.SIGKILL)
         _, status = os.waitpid(work, 0)
@@ -252,6 +252,11 @@ def _run(module: str) -> tuple[int, bool]:
         sys.excepthook(type(error), error, error.__traceback__)
         return 1, isinstance(error, KeyboardInterrupt)
     return 0, False
+
+
+def _ready(*files: int | socket.socket) -> list[int | socket.socket]:
+    """Wait for some files; return those that can be read, or have ended."""
+    return select.select(files, [], [])[0]
 
 
 def _redirect(files: list[int], streams: tuple[int, ...]) -> None:

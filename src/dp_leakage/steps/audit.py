@@ -18,6 +18,7 @@ from dp_leakage.models.layers import Layers, parameter_shapes
 from dp_leakage.privacy.accounting.case import UNAMPLIFIED
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance
@@ -67,9 +68,11 @@ def _scored(
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     architecture = architecture_of(settings, tuple(x.shape[1:]), dataset.n_classes)
     units = units_of(placed.person, subsets[0].numpy())
+    protection = Protection.read(settings["mechanism"])
+    step = None if protection is None else protection.step
     private = solved(
-        settings["mechanism"],
-        blocks=blocks_of(architecture, settings["mechanism"]),
+        protection,
+        blocks=blocks_of(architecture, step),
         dataset_size=len(units),
         **{key: settings["training"][key] for key in ("epochs", "batch_size")},
     )
@@ -82,7 +85,7 @@ def _scored(
     options: dict[str, Any] = {}
     if design["start"] == "trained":
         options["initial"] = _start(settings, architecture, dataset, x.shape[1:], design["start_epochs"], seed, device)
-    groups = _groups(settings, placed)
+    groups = _groups(step, settings["seed"], placed)
     rate = settings["training"]["batch_size"] / len(units)
     watch = _watch(design, placed, architecture, claimed, rate, replaced, groups, seed)
     if watch is not None:
@@ -96,7 +99,7 @@ def _scored(
         training,
         done,
         groups=groups,
-        group_count=group_count(settings["mechanism"], y, groups),
+        group_count=group_count(step, y, groups),
         device=device,
         checkpoint=resume,
         on_epoch=lambda epoch: log.info("audit %s: epoch %d of %d", name, epoch, training.epochs),
@@ -173,13 +176,13 @@ def _start(
     return {name: value[0] for name, value in models.parameters.items()}
 
 
-def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
+def _groups(step: Mechanism | None, seed: int, placed: Canaries) -> torch.Tensor | None:
     """Return the person or the (sub)class of every record. A pair has one group, whether the canary is included or
     not.
     """
     rows = torch.from_numpy(np.concatenate([placed.fixed, placed.held]))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
-    groups = groups_of(settings["mechanism"], x, y, rows[None], settings["seed"], placed.person)
+    groups = groups_of(step, x, y, rows[None], seed, placed.person)
     if groups is not None:
         groups = groups.clone()  # these may be the labels themselves
         groups[placed.other] = groups[placed.held]
