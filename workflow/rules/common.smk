@@ -10,12 +10,12 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
 from dp_leakage import plugins
+from dp_leakage.common import places
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.surroundings import check_writable
 from dp_leakage.common.paths import is_plain, user_path
-from dp_leakage.common.places import link_code
 from dp_leakage.jobs import CODE, PLANNED, RUN
 from dp_leakage.jobs.remote import take_over
 from dp_leakage.jobs.server import start
@@ -61,7 +61,7 @@ os.environ.update(PATH=path_with(sys.executable))
 if DeploymentMethod.CONDA in DEPLOYED and not IN_MODULE:
     # The environment holds what the package needs, not the package. Snakemake unsets PYTHONPATH in it.
     shell.prefix(
-        f"set -euo pipefail; export PYTHONPATH={quote(str(link_code(Path('.snakemake'))))}; "
+        f"set -euo pipefail; export PYTHONPATH={quote(str(places.link_code(Path('.snakemake'))))}; "
     )
 # Whether results are in a storage, such as a bucket, and not on a disk.
 IN_STORAGE = workflow.storage_settings.default_storage_provider is not None
@@ -94,28 +94,6 @@ def or_stop(made):
         return made()
     except UserError as error:
         sys.exit(f"error: {error}")
-
-
-def _repository():
-    """The folder that holds config.yaml, and the studies and schemas below `workflow`.
-
-    Of a repository on a host, as `snakedeploy` names it, Snakemake keeps each file that is asked for in its cache, at
-    the same place below one folder.
-    """
-    root = workflow.current_basedir.join("../..")
-    if root.is_local:
-        return Path(root).resolve()
-    listed = root.hosted_repo.repo.git.ls_tree(
-        "-r",
-        "--name-only",
-        root.ref,
-        "config.yaml",
-        "workflow/schemas",
-        "workflow/studies",
-    )
-    for name in listed.splitlines():
-        workflow.sourcecache.get_path(root.join(name))
-    return Path(workflow.sourcecache.get_path(root.join("config.yaml"))).parent
 
 
 def _left_out(called, error):
@@ -159,7 +137,10 @@ def _studies():
     )
 
 
-REPOSITORY = _repository()
+# The folder of config.yaml, and of the studies and schemas below `workflow`. Of a repository on a host, Snakemake fetches
+# the files that are named: the studies are those of the installed package then.
+_root = Path(workflow.source_path("../../config.yaml")).resolve().parent
+REPOSITORY = _root if (_root / "workflow" / "studies").is_dir() else places.REPOSITORY
 if workflow.is_main_process and not IN_MODULE:
     or_stop(lambda: check_profile(sys.argv))
 # A module is asked by its Snakefile too, for files that are not known yet.
