@@ -7,6 +7,7 @@ from itertools import product
 from dp_leakage.attacks import ATTACKS, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
+from dp_leakage.data.audit_design import AuditDesign
 from dp_leakage.data.projection_settings import fitted_privately
 from dp_leakage.data.roles import POOL, trained_role
 from dp_leakage.engines import ENGINES
@@ -32,17 +33,6 @@ from dp_leakage.study.protocol import (
 )
 
 MEMBERSHIP = "membership"  # the family of attacks that are also measured together
-# Defaults of an audit's design.
-AUDIT_DEFAULTS: Json = {
-    "canary": "mislabeled",
-    "canaries": 1,
-    "score": "loss",
-    "relation": "replace_one",
-    "start": "random",
-    "start_epochs": 30,
-    "bug": None,
-    "beyond_reach": "refuse",
-}
 
 
 @dataclass(frozen=True)
@@ -118,21 +108,9 @@ def auxiliary_defense(spec: Json, cell: Cell, role: str, attack: str | None = No
     return cell.defense if same and cell.defense != "none" else None
 
 
-def audit_design(spec: Json, cell: Cell, name: str) -> Json:
-    """Return a design of the study's audit with its defaults filled in, for one cell."""
-    given = spec["audit"]["designs"][name]
-    claim = given.get("claim", "approximate")
-    whole = AUDIT_DEFAULTS | {"share": _default_share(given["design"], claim)} | given | {"claim": claim}
-    poisson = cell.step is not None and cell.step.sampler in POISSON
-    presence = "add_remove" if poisson else "zero_out"
-    return whole | {"neighbors": "replace_one" if whole["relation"] == "replace_one" else presence}
-
-
-def _default_share(design: str, claim: str) -> float:
-    """Return the default share of canaries that an audit guesses: all if many runs claim a curve, else the surest
-    quarter.
-    """
-    return 1.0 if design == "many_runs" and claim != "approximate" else 0.25
+def audit_design(spec: Json, cell: Cell, name: str) -> AuditDesign:
+    """Return a design of the study's audit for one cell."""
+    return AuditDesign.of(spec["audit"]["designs"][name], cell.step is not None and cell.step.sampler in POISSON)
 
 
 # ---------------------------------------------------------------------- how cells are made

@@ -78,7 +78,7 @@ def _audit(study: Study, job: Job) -> Json:
     cell = cell_of(study, job)
     return cell.training | {
         "role": AUDIT,
-        "designs": {name: audit_design(study.spec, cell, name) for name in cell.audits},
+        "designs": {name: audit_design(study.spec, cell, name).settings for name in cell.audits},
         "delta": delta_of(study, cell),
         "seed": seed_of(study.spec, cell.dataset, cell.model, cell.defense, AUDIT),
         **rate_of(study, cell),
