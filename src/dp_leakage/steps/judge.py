@@ -22,7 +22,7 @@ def main(settings: Json, made: Path, **options: object) -> None:
 
     Args:
         settings: ``calls``, of each step its name, settings, and what it reads and writes by option.
-        made: one of the outputs. All files lie below its root folder, the working folder or the local copy of a storage.
+        made: one of the outputs. All files lie below its root: the working folder, or the local copy of a storage.
         options: of config.yaml, for the steps that take them.
 
     Raises:
@@ -102,4 +102,4 @@ def _each(files: str | list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(main, options={"device": "auto", "checkpoint_seconds": 60.0})
+    run(main, "made", options={"device": "auto", "checkpoint_seconds": 60.0})
