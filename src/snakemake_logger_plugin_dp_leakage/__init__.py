@@ -62,6 +62,7 @@ class LogHandler(LogHandlerBase):
         self.all = settings.dryrun or settings.verbose or settings.printshellcmds or settings.debug_dag
         self.live = terminal
         self.progress: Progress | None = None
+        self.told_job = False  # whether the last record was of a job that starts
         self.drawn = 0.0  # when the line was drawn last; 0 if none is there
         self.logs: dict[int, list[str]] = {}  # job that failed → its logs
         self.last = 0, 0.0  # jobs that were done at the last plain line, and when it was written
@@ -115,6 +116,10 @@ class LogHandler(LogHandlerBase):
     def _say(self, record: LogRecord) -> None:
         color = COLORS.get(record.levelno) if self.colored else None
         text = self.format(record)
+        begins = _event(record) == LogEvent.JOB_INFO
+        if begins and not self.told_job:  # an empty line before jobs, as Snakemake has it
+            text = f"\n{text}"
+        self.told_job = begins
         if text and text != "None":  # as Snakemake's formatter answers for what is not shown
             self._print(f"{color}{text}{PLAIN}\n" if color else f"{text}\n")
 

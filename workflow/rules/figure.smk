@@ -7,7 +7,7 @@ BEGAN = time.time()  # seconds
 
 
 def answers_of(study):
-    """The deciding sentence of each data set, as the page says it; of a reduced run after a sentence that says so.
+    """Print each data set's answer, as on the page; in a reduced run after a warning.
 
     Imported here, since it costs a second.
     """
@@ -18,12 +18,12 @@ def answers_of(study):
 
 
 def made(path):
-    """Whether the run has written a file."""
+    """Return whether the run has written a file."""
     return path.is_file() and path.stat().st_mtime >= BEGAN
 
 
 def verified():
-    """What the run found of the studies that it verified, from the ends of their logs."""
+    """Return the results of the jobs that verified a study, from the ends of their logs."""
     logs = {
         study.target: study.path(paths.log("verify", ".")) for study in STUDIES.values()
     }
@@ -35,7 +35,7 @@ def verified():
 
 
 def noticed():
-    """What the logs of the run's jobs say of files whose edits would rerun nothing, each once."""
+    """Return warnings in the run's logs about files whose edits rerun nothing, each once."""
     logs = [
         log
         for study in STUDIES.values()
@@ -53,7 +53,7 @@ def noticed():
 
 
 def overview():
-    """Writes the page of all studies that were run here. Imported here for the same reason."""
+    """Write the page of all studies that were run here. Imported here for the same reason."""
     from dp_leakage.steps.overview import write_overview
 
     return write_overview(Path(paths.ROOT))
@@ -171,7 +171,7 @@ for _study in STUDIES.values():
 
     if _study.releases:
 
-        # It has no output: Snakemake removes the outputs of a job that it runs again, and a release is made once.
+        # No output: Snakemake removes the outputs of a job that it runs again, and a release is made once.
         rule:
             name:
                 f"{_study.target}_release"
