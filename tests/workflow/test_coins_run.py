@@ -30,7 +30,8 @@ def test_raising_repeats_from_8_to_16_trains_8_with_the_bytes_of_a_run_with_16(a
         workflow.study = "quickstart"
         changes = f"overrides={{quickstart: {{repeats: {repeats}}}}}"
         said = workflow.snakemake(*files, "--cores", "2", "--config", changes)
-        return said, [(workflow.folder / f"logs/quickstart/digits/{cell}/train_target.log").read_text() for cell in cells]
+        logs = [workflow.folder / f"logs/quickstart/digits/{cell}/train_target.log" for cell in cells]
+        return said, [log.read_text() for log in logs]
 
     for workflow in (grown, fresh):
         workflow.configure(training={"epochs": 4, "evaluate_every": 2})

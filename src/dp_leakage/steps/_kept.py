@@ -42,9 +42,7 @@ class Kept:
         """Return these models' tensors followed by those of the models behind them; either may be empty."""
         if not self.tensors or not others:
             return dict(self.tensors or others)
-        return {
-            name: np.concatenate([own, others[name]], self.axes.get(name, 0)) for name, own in self.tensors.items()
-        }
+        return {name: np.concatenate([own, others[name]], self.axes.get(name, 0)) for name, own in self.tensors.items()}
 
     def with_history(self, others: History) -> History:
         """Return the history of all models, epoch by epoch; the other rows count their models from 0."""

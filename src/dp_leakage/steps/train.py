@@ -71,8 +71,8 @@ def main(
         kept = kept_models(settings, models, history, timing, made)
         rows = [own if held is None else own[held[k]] for k, own in enumerate(subsets)][kept.count :]
         asked_about = dataset_of(arrays)
-        others = _answers(settings, asked_about, [own.numpy() for own in rows], seeds[kept.count :]) if rows else {}
-        found = Answers.from_tensors(kept.with_tensors(others))
+        further = _answers(settings, asked_about, [own.numpy() for own in rows], seeds[kept.count :]) if rows else {}
+        found = Answers.from_tensors(kept.with_tensors(further))
         _write_answers(settings, asked_about, found, subsets[0].numpy(), models, history, made)
         write_json(timing, _timing(started, kept, len(seeds), "cpu"))
         return
@@ -94,10 +94,11 @@ def main(
     behind = str(kept.count) if kept.count else ""
     resume = checkpoint_beside(models, identity(settings), checkpoint_seconds, behind)
     extra = {"groups": groups, "group_count": count, "checkpoint": resume} if settings["engine"] != OPACUS else {}
-    trained, epochs = {}, []
+    trained: dict[str, np.ndarray] = {}
+    epochs: History = []
     if kept.count < len(seeds):
         try:
-            others, epochs = import_module(TRAINERS[settings["engine"]]).train(
+            further, epochs = import_module(TRAINERS[settings["engine"]]).train(
                 architecture,
                 x,
                 y,
@@ -114,7 +115,7 @@ def main(
             )
         except UserError as error:
             raise UserError(f"{_cell(settings)}: {error}") from None
-        trained = {name: tensor.cpu().numpy() for name, tensor in others.tensors().items()}
+        trained = {name: tensor.cpu().numpy() for name, tensor in further.tensors().items()}
     tensors = kept.with_tensors(trained)
     ensemble = Ensemble.from_tensors(architecture, {name: torch.from_numpy(own) for name, own in tensors.items()})
     outside = arrays["target_nonmembers"]
