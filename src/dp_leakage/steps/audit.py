@@ -184,7 +184,7 @@ def _groups(step: Mechanism | None, seed: int, placed: Canaries) -> torch.Tensor
     """
     rows = torch.from_numpy(np.concatenate([placed.fixed, placed.held]))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
-    groups = groups_of(step, x, y, rows[None], seed, placed.person)
+    groups = groups_of(step, x, y, rows, seed, placed.person)
     if groups is not None:
         groups = groups.clone()  # these may be the labels themselves
         groups[placed.other] = groups[placed.held]

@@ -35,7 +35,7 @@ AUXILIARY = ("shadow", "reference")
 
 def tune_settings(study: Study, cell: Cell) -> Json:
     """Return the settings of step ``tune``: the cell's training settings that may affect the best learning rate."""
-    own = {key: value for key, value in cell.training.items() if key not in ("repeats", "role")}
+    own = {key: value for key, value in of_any_repeats(cell).items() if key != "role"}
     return (
         own
         | _utility(study)
@@ -54,6 +54,11 @@ def tune_settings(study: Study, cell: Cell) -> Json:
             ),
         }
     )
+
+
+def of_any_repeats(cell: Cell) -> Json:
+    """Return a cell's training without its number of repeats, for steps that do not read the trained models."""
+    return {key: value for key, value in cell.training.items() if key != "repeats"}
 
 
 def _utility(study: Study) -> Json:
@@ -134,7 +139,7 @@ def _timing(study: Study, job: Job) -> Json:
         "model": model,
         "n_records": cells[0].columns["n_records"],
         **study.spec[TIMING],
-        "cells": [cell.training for cell in cells],
+        "cells": [of_any_repeats(cell) for cell in cells],
         "seed": seed_of(study.spec, dataset, model, TIMING),
         "data": data_identity(study, dataset),
         "code": step_code("time_training", *noises, exclude=ACCOUNTING, own=own),
