@@ -683,7 +683,8 @@ def test_the_code_in_the_documentation_is_the_code_that_is_tested():
                 part.body = part.body[1:]
         return ast.dump(node)
 
-    shown = "\n".join(re.findall(r"```python\n(.*?)```", (EXAMPLES.parents[1] / "extend.md").read_text(), re.DOTALL))
+    pages = [(EXAMPLES.parents[1] / page).read_text() for page in ("extend.md", "estimators.md")]
+    shown = "\n".join(re.findall(r"```python\n(.*?)```", "\n".join(pages), re.DOTALL))
     shown = {plain(node) for node in ast.parse(shown).body}
     for path in EXAMPLES.glob("*.py"):
         nodes = [node for node in ast.parse(path.read_text()).body if not isinstance(node, ast.Expr | ast.Import)]
@@ -998,10 +999,10 @@ def test_a_plugin_may_say_which_records_are_one_unit(tmp_path, monkeypatch):
 
     entry = {"defense": "people", "accountant": "people", "epsilon": [2]}
     cell = private_cell(study_with(tmp_path, monkeypatch, "people", PEOPLE, entry))
-    settings = cell.training["mechanism"]
-    assert (settings["unit"], settings["sampler"]) == ("people", "class_poisson")
+    step = cell.step
+    assert (step.unit, step.sampler) == ("people", "class_poisson")
     x, y = digits(50)
-    groups = groups_of(settings, x, y, torch.arange(50)[None], 0)
+    groups = groups_of(step, x, y, torch.arange(50), 0)
     assert groups.tolist() == [row // 5 for row in range(50)]
 
 

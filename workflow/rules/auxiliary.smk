@@ -1,16 +1,14 @@
-"""The attacker's own models are asked once, and what an attack learns from them is learned once."""
+"""The attacker's own models: queried once, and used for training attacks once."""
 
 
 rule query:
-    """What a group of auxiliary models says about the records, for all attacks: signals, or class scores."""
+    """Query a group of auxiliary models about the records, for all attacks: signals or class scores."""
     input:
         unpack(inputs_of("query")),
     output:
         paths.ANSWERS,
     log:
         paths.log("query_{answers}", "{dataset}/{model}/{group}"),
-    benchmark:
-        paths.benchmark("query", "{dataset}.{model}.{group}.{answers}")
     wildcard_constraints:
         group="([^/]+/)?(shadow|reference)",
     group:
@@ -32,15 +30,13 @@ rule query:
 
 
 rule fit_attack:
-    """What an attack learns from shadow or reference models, once for all cells that share them."""
+    """Train an attack on shadow or reference models, once for all cells that share them."""
     input:
         unpack(inputs_of("fit_attack")),
     output:
         paths.FITTED,
     log:
         paths.log("fit_{attack}", "{dataset}/{model}/{role}"),
-    benchmark:
-        paths.benchmark("fit_attack", "{dataset}.{model}.{role}.{attack}")
     group:
         "auxiliary"
     conda:
@@ -63,7 +59,5 @@ use rule fit_attack as fit_attack_same with:
         paths.of_one_defense(paths.FITTED),
     log:
         paths.log("fit_{attack}", "{dataset}/{model}/{defense}/{role}"),
-    benchmark:
-        paths.benchmark("fit_attack", "{dataset}.{model}.{defense}.{role}.{attack}")
     group:
         "cell"

@@ -1,16 +1,14 @@
-"""Data sets: load and split, learn features if they are learned, then project."""
+"""Data sets: load and split, learn features if the study asks for it, then project."""
 
 
 rule prepare_dataset:
-    """Records from their source, split into roles."""
+    """Load records from their source and split them into roles."""
     input:
         own=own_files("prepare_dataset"),
     output:
         temp(paths.PREPARED),
     log:
         paths.log("prepare_dataset", "{dataset}"),
-    benchmark:
-        paths.benchmark("prepare_dataset", "{dataset}")
     group:
         "data"
     conda:
@@ -28,15 +26,13 @@ rule prepare_dataset:
 
 
 rule learn_features:
-    """A network that computes features, learned on public records."""
+    """Train a feature network on public records."""
     input:
         own=own_files("learn_features"),
     output:
         paths.FEATURES,
     log:
         paths.log("learn_features", "{dataset}"),
-    benchmark:
-        paths.benchmark("learn_features", "{dataset}")
     group:
         "data"
     conda:
@@ -55,7 +51,7 @@ rule learn_features:
 
 
 rule project_pca:
-    """Features scaled or projected: the data that every model trains on."""
+    """Scale or project features: the data of all trainings."""
     input:
         prepared=paths.PREPARED,
         features=input_of("project_pca", "features"),
@@ -63,8 +59,6 @@ rule project_pca:
         paths.DATA,
     log:
         paths.log("project_pca", "{dataset}"),
-    benchmark:
-        paths.benchmark("project_pca", "{dataset}")
     group:
         "data"
     conda:

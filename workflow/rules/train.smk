@@ -1,4 +1,7 @@
-"""Target, shadow and reference models: one job trains all models of one cell as an ensemble."""
+"""Target, shadow and reference models: one job trains all models of one cell as an ensemble.
+
+A job finds the models that are there (`update`), and keeps them where only the number of repeats has changed.
+"""
 
 TRAIN = (
     "python -m dp_leakage.steps.train --settings {params.settings:q} --data {input.data:q} --models {output.models:q}"
@@ -8,15 +11,13 @@ TRAIN = (
 
 
 rule tune:
-    """Learning rates that are tried for a cell, on records set apart."""
+    """Try learning rates for a cell, on validation records."""
     input:
         data=paths.DATA,
     output:
         paths.TUNED,
     log:
         paths.log("tune"),
-    benchmark:
-        paths.benchmark("tune")
     group:
         in_group(training_group)
     conda:
@@ -36,19 +37,17 @@ rule tune:
 
 
 rule train_target:
-    """The models under attack: all repeats of one cell."""
+    """Train the target models: all repeats of one cell."""
     input:
         data=paths.DATA,
         tuned=input_of("train_target", "tuned"),
         own=own_files("train_target"),
     output:
-        models=paths.TRAINED,
-        history=paths.HISTORY,
-        timing=paths.TIMES,
+        models=update(paths.TRAINED),
+        history=update(paths.HISTORY),
+        timing=update(paths.TIMES),
     log:
         paths.log("train_target"),
-    benchmark:
-        paths.benchmark("train_target")
     group:
         in_group(training_group)
     conda:
@@ -67,19 +66,17 @@ rule train_target:
 
 
 rule train_auxiliary:
-    """The attacker's own models, trained once for all cells."""
+    """Train the attacker's own models, once for all cells."""
     input:
         data=paths.DATA,
         tuned=input_of("train_auxiliary", "tuned"),
         own=own_files("train_auxiliary"),
     output:
-        models=paths.AUXILIARY,
-        history=paths.AUXILIARY_HISTORY,
-        timing=paths.AUXILIARY_TIMES,
+        models=update(paths.AUXILIARY),
+        history=update(paths.AUXILIARY_HISTORY),
+        timing=update(paths.AUXILIARY_TIMES),
     log:
         paths.log("train", "{dataset}/{model}/{role}"),
-    benchmark:
-        paths.benchmark("train_auxiliary", "{dataset}.{model}.{role}")
     group:
         "auxiliary"
     conda:
@@ -98,15 +95,13 @@ rule train_auxiliary:
 
 
 rule time_training:
-    """How long an epoch takes under every defense, beside Opacus and plain PyTorch, in turns in one process."""
+    """Time an epoch under every defense, with Opacus and with plain PyTorch, in turns in one process."""
     input:
         data=paths.DATA,
     output:
         paths.TIMED,
     log:
         paths.log("time_training", "{dataset}/{model}"),
-    benchmark:
-        paths.benchmark("time_training", "{dataset}.{model}")
     conda:
         JOBS
     threads: 1
@@ -124,13 +119,11 @@ rule time_training:
 
 use rule train_auxiliary as train_auxiliary_same with:
     output:
-        models=paths.of_one_defense(paths.AUXILIARY),
-        history=paths.of_one_defense(paths.AUXILIARY_HISTORY),
-        timing=paths.of_one_defense(paths.AUXILIARY_TIMES),
+        models=update(paths.of_one_defense(paths.AUXILIARY)),
+        history=update(paths.of_one_defense(paths.AUXILIARY_HISTORY)),
+        timing=update(paths.of_one_defense(paths.AUXILIARY_TIMES)),
     log:
         paths.log("train", "{dataset}/{model}/{defense}/{role}"),
-    benchmark:
-        paths.benchmark("train_auxiliary", "{dataset}.{model}.{defense}.{role}")
     group:
         "cell"
     message:

@@ -1,16 +1,16 @@
-"""The test behind a recommendation: of all studies, at most 5 % recommend a setting that fails a limit.
+"""The test behind a recommendation: at most 5 % of all studies recommend a setting that fails a limit.
 
-A setting is good if it keeps enough of the accuracy of *every* undefended model, beats guessing, and is proven to
-protect or leaks at most so much to *every* attack at *every* threshold of a fixed list. Each of these conditions is
-tested one-sided at the same level. A bad setting violates at least one, and passes the test of that one with at most
-this level, so nothing is divided among conditions (intersection-union, Berger 1982). Only the choice among settings is
-paid for:
+A good setting keeps enough of the accuracy of *every* undefended model and beats guessing. Also, a proof protects it,
+or *every* attack's advantage at *every* threshold of a fixed list is small enough. Each condition has a one-sided test
+at the same level. A bad setting violates at least one condition and passes that test with at most this probability. So
+the error is not divided among conditions (intersection-union test, Berger 1982). It is divided only among settings:
 
-1. What surely fails a condition, at a tenth of the 5 %, is set aside. A bad setting near its limit is set aside once in
-   200 studies. One that often is, is so far from the limit that it hardly ever passes. So only what is left shares 5 %.
-2. The settings that a proof protects share once: they are tested from the weakest protection on, up to the first that
-   fails (fixed sequence). Every other setting shares for itself.
-3. Each sharer has its part of the 5 % for each of its conditions.
+1. Settings that fail a condition significantly, at a tenth of the 5 %, are set aside. A bad setting near its limit is
+set aside once in 200 studies; a setting that is set aside more often hardly ever passes. So only the remaining settings
+share the 5 %.
+2. Settings with a proof have one share together: they are tested from the weakest protection on, until one fails (fixed
+sequence). Every other setting has its own share.
+3. A share of the 5 % is the level of each condition's test.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,17 +26,17 @@ Is = Literal["yes", "no", "open"]
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a setting must satisfy.
+    """Conditions on a setting.
 
     Attributes:
-        use: what must be positive: accuracy less what must be kept of each undefended model's.
-        guess: the same of accuracy less that of guessing; None: not known.
-        leak: the advantages that must be small, of each attack at each threshold.
-        by_proof: whether a proof makes them so.
-        limit: what is proven of any attack's advantage; 1 if nothing is.
-        chosen_among: whether it is a private setting that may be recommended.
-        explained: whether a difference between members and others themselves may explain what attacks find.
-        hidden: whether such a difference may hide what leaks.
+        use: contrasts that must be positive: the accuracy minus the required part of each undefended model's.
+        guess: the accuracy minus the accuracy of guessing, which must be positive; None: unknown.
+        leak: the advantage of each attack at each threshold, which must be small.
+        by_proof: whether a proof limits the advantages enough.
+        limit: the proven maximum of any attack's advantage; 1 without a proof.
+        chosen_among: whether the setting is private and may be recommended.
+        explained: whether a difference between member and non-member records may explain the attacks' success.
+        hidden: whether such a difference may hide leakage.
     """
 
     use: tuple[Contrast, ...]
@@ -49,30 +49,30 @@ class Conditions:
     hidden: bool = False
 
     def keeps(self, level: float) -> bool:
-        """Return whether it is shown to keep the accuracy and to beat guessing."""
+        """Return whether the setting is shown to keep the accuracy and to beat guessing."""
         return bool(self.use) and all(one.is_above(0.0, level) for one in (*self.use, *self._guess))
 
     def loses(self) -> bool:
-        """Return whether it surely loses too much or only guesses."""
+        """Return whether the setting significantly loses too much or only guesses."""
         return any(one.is_below(0.0, SURELY) for one in (*self.use, *self._guess))
 
     def holds(self, advantage: float, level: float) -> bool:
-        """Return whether every attack tried is shown to have at most this advantage."""
+        """Return whether the advantage of every attack tried is shown to be within the limit."""
         return bool(self.leak) and not self.hidden and all(one.is_below(advantage, level) for one in self.leak)
 
     def leaks(self, advantage: float) -> bool:
-        """Return whether an attack surely has a larger advantage."""
+        """Return whether the advantage of an attack significantly exceeds the limit."""
         return not self.explained and any(one.is_above(advantage, SURELY) for one in self.leak)
 
     def beats(self, level: float) -> Is:
-        """Return whether it is better than guessing; yes where that is not known."""
+        """Return whether the setting beats guessing; yes if unknown."""
         if self.guess is None or self.guess.is_above(0.0, level):
             return "yes"
         return "no" if self.guess.is_below(0.0, SURELY) else "open"
 
     @property
     def numbers(self) -> tuple[Contrast, ...]:
-        """All that is tested: the leak only where no proof limits it."""
+        """Return all tested contrasts; those of leakage only without a proof."""
         return (*self.use, *self._guess, *(() if self.by_proof else self.leak))
 
     @property
@@ -82,14 +82,14 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Judgment:
-    """What the test shows of one setting.
+    """Test results of a setting.
 
     Attributes:
-        beats: whether it is better than guessing.
-        keeps: whether it keeps the accuracy and beats guessing.
-        protects: whether its risk is acceptable; ``no`` also where that needs a proof and there is none.
-        leaks: whether an attack surely has too large an advantage.
-        aside: whether it surely fails, so that it was set aside.
+        beats: whether the setting beats guessing.
+        keeps: whether the setting keeps the accuracy and beats guessing.
+        protects: whether the risk is acceptable; ``no`` also if the study requires a proof and there is none.
+        leaks: whether an attack's advantage significantly exceeds the limit.
+        aside: whether the setting was set aside, since it fails significantly.
     """
 
     beats: Is = "open"
@@ -102,15 +102,15 @@ class Judgment:
 def judge(
     settings: Sequence[Conditions], advantage: float, risk: str = "measured", aware: bool = True
 ) -> tuple[list[Judgment], int]:
-    """Return what is shown of each setting, and among how many tests 5 % were divided.
+    """Return the judgment of each setting, and the number of tests that share the 5 %.
 
-    Those of which both ``keeps`` and ``protects`` are ``yes`` are good together with 95 % confidence.
+    With 95 % confidence, all settings with ``keeps`` and ``protects`` both ``yes`` are good.
 
     Args:
-        settings: all of a data set.
-        advantage: the largest acceptable one.
+        settings: all settings of a data set.
+        advantage: largest acceptable advantage.
         risk: ``measured``, or ``proven`` if only a proof counts as protection.
-        aware: whether an attack knows the defense. Without one, little measured leakage is no protection.
+        aware: whether a defense-aware attack was run. Without one, low measured leakage is no evidence of protection.
     """
     measured = aware and risk == "measured"
     fails = [one.loses() or (not one.by_proof and one.leaks(advantage)) for one in settings]
