@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from dp_leakage.data.near_copies import Copies
 from dp_leakage.report.answer import Acceptable, Tested
+from dp_leakage.report.decision import Look
 from dp_leakage.report.elsewhere import Elsewhere
 from dp_leakage.report.exposed import MostExposed
 
@@ -90,6 +91,7 @@ class ReportContext:
             (`exposed.described`) and ``called``, their names.
         aware: whether an attack learns from models that were trained under the defense that it attacks.
         acceptable: what a recommended setting must satisfy.
+        look: which of the planned looks at the study this is.
         elsewhere: models that were trained elsewhere.
         tested: data set, model, defense → how it did on new records, the same ones of all cells of a data set.
     """
@@ -112,5 +114,6 @@ class ReportContext:
     exposed: tuple[MostExposed, ...] = ()
     aware: bool = False
     acceptable: Acceptable = field(default_factory=Acceptable)
+    look: Look = field(default_factory=Look)
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
     tested: Mapping[tuple[str, str, str], Tested] = field(default_factory=dict)
