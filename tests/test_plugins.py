@@ -683,7 +683,8 @@ def test_the_code_in_the_documentation_is_the_code_that_is_tested():
                 part.body = part.body[1:]
         return ast.dump(node)
 
-    shown = "\n".join(re.findall(r"```python\n(.*?)```", (EXAMPLES.parents[1] / "extend.md").read_text(), re.DOTALL))
+    pages = [(EXAMPLES.parents[1] / page).read_text() for page in ("extend.md", "estimators.md")]
+    shown = "\n".join(re.findall(r"```python\n(.*?)```", "\n".join(pages), re.DOTALL))
     shown = {plain(node) for node in ast.parse(shown).body}
     for path in EXAMPLES.glob("*.py"):
         nodes = [node for node in ast.parse(path.read_text()).body if not isinstance(node, ast.Expr | ast.Import)]

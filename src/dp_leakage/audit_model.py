@@ -59,7 +59,7 @@ NO_BOUND = (
 UNREAD = "Structure: only records that are answered alike are counted, not leaves or degrees of freedom: {}."
 NOT_GIVEN = "a table of outputs does not say what the model consists of"
 NOT_TREES = "{} is neither one ensemble of trees nor one linear model as scikit-learn's converter writes them to ONNX"
-# Differences between the shares of references that saw a member and another record of the model under attack. If each
+# Differences between the shares of references trained on a member and on a non-member of the target. If each
 # record is in exactly half of 16 models, of which one is attacked, it is 1/15.
 GIVEN_AWAY, NOT_ALIKE, CHANCE = 0.5, 0.15, 1e-3
 
@@ -76,9 +76,9 @@ class Given(NamedTuple):
         shadow: the same for shadow models.
         online: whether references were trained on some of the records.
         features: whether the records' features are known.
-        structure: why the model's structure cannot be read; "" if it can.
-        warning: that the given references are unlike the model, or chosen by its members; "" if they are neither, or
-            trained later.
+        structure: reason why the model's structure is not checked; "" if it is.
+        warning: warning about references that differ from the model, or that were trained on more or fewer of its
+            members than chance; otherwise "".
     """
 
     source: Json
@@ -132,7 +132,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     roles |= {"shadow_pool": shadowed} if given.shadow else {}
     attacks, cannot = attacks_for(given)
     cannot += [UNREAD.format(given.structure)] if given.structure else []
-    # Of the model under attack's own training nothing is known: these are for models that are trained here.
+    # The target's own training is unknown: these are for models that are trained here.
     trained = any(spec["engine"] == "ensemble" for spec in (given.reference, given.shadow) if spec)
     training = {**TRAINING, "batch_size": max(1, min(64, members // 4))} if trained else {}
     drawn = {"pool": TARGETS, "size": (members + asked) // 2}
@@ -391,10 +391,11 @@ def _asked_once(model: Json, raw: Raw) -> None:
 
 
 def trained_here(name: str, key: str, raw: Raw) -> Json:
-    """Engine and architecture of models to train, from a built-in name or the import path of an estimator or module.
+    """Return engine and architecture of models to train, from a built-in name or the import path of an estimator or
+    module.
 
     Raises:
-        UserError: it does not exist, is none of these, or does not fit the records.
+        UserError: the name does not exist, is not a model, or does not fit the records.
     """
     if ":" in name:
         (found,) = apart(f"{key} {name!r}", lambda: [{"engine": np.array(_engine_of(name, raw))}], Limits(OWN_TRIAL))

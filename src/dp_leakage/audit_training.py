@@ -85,7 +85,7 @@ def scored(
 
     def outputs() -> Iterator[Arrays]:
         for coins, own in zip(held, seeds, strict=True):
-            # In an order that says nothing of the coins. At the end, where many trainings hold records out or drop an
+            # In an order independent of the coins. At the end, where many trainings hold records out or drop an
             # incomplete batch, a canary would never be trained on.
             order = orders.permutation(everybody)
             rows = order[~np.isin(order, placed.held[~coins])]
@@ -156,7 +156,7 @@ def _outputs(said: object, records: int, classes: int) -> np.ndarray:
 
 
 def _margins(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """ln p_y/(1 − p_y), of probabilities or of logits."""
+    """Return ln p_y/(1 − p_y), from probabilities or logits."""
     if (outputs >= 0).all() and np.allclose(outputs.sum(1), 1, atol=1e-4):
         outputs = np.log(np.maximum(outputs, 1e-300))
     own = np.take_along_axis(outputs, y[:, None], 1)[:, 0]
@@ -169,7 +169,7 @@ def training_function(path: str) -> Train:
     """Return the function at ``module:function``, imported when it is first called. Its errors become one sentence.
 
     Raises:
-        UserError: ``path`` is none; and, when it is called, there is no such function.
+        UserError: ``path`` is not an import path; or, when called, the function does not exist.
     """
     module, _, name = path.partition(":")
     if not module or not name:
@@ -268,7 +268,7 @@ def _audited(given: argparse.Namespace) -> int:
     return NOT_REFUTED
 
 
-# What the chances to find a fault rest on.
+# Assumptions behind the power.
 ASSUMED = dict(
     zip(
         FAULTS,
@@ -315,7 +315,7 @@ def _announce(design: str, models: int, claim: Claim, share: float, given: argpa
 
 
 def _data(path: str, records: int) -> Dataset:
-    """Arrays x and y of an ``.npz``, or the bundled digits; the first ``records`` of a fixed order."""
+    """Return x and y from an ``.npz`` file, or the bundled digits; the first ``records`` of a fixed order."""
     if path:
         file = user_path(path)
         if file.suffix != ".npz":
@@ -343,7 +343,7 @@ def _data(path: str, records: int) -> Dataset:
     if records > len(x):
         raise UserError(f"--records is {records}; valid is 2 to the {len(x)} records of the data")
     rows = np.random.default_rng(0).permutation(len(x))
-    # The same records, since a wrong label needs no non-member.
+    # The same records, since mislabeling does not need non-members.
     roles = {"target_members": rows[:records], "target_nonmembers": rows[:records]}
     return Dataset(x, y.astype(np.int64), roles, np.array([], dtype=np.int64))
 

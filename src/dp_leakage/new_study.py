@@ -1,7 +1,7 @@
-"""A study of your own data: ``dp-leakage new mine --data my.csv --label diagnosis``.
+"""Study of your own data: ``dp-leakage new mine --data my.csv --label diagnosis``.
 
-It reads the data once, says what is in it and what makes results on it hard to judge, and writes a study file with the
-standard grid, which ``dp-leakage run mine`` runs to a report.
+This module reads the data, describes them, warns of properties that make results hard to judge, and writes a study file
+with the standard grid, which ``dp-leakage run mine`` runs to a report.
 """
 
 import argparse
@@ -99,7 +99,7 @@ IMAGE_MODELS: Json = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status, 1 if the data or a name is not valid."""
+    """Run the command line; return the exit status, 1 if the data or a name is not valid."""
     options = parser().parse_args(arguments)
     file = options.folder / f"{options.name}.yaml"
     try:
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def source_of(options: argparse.Namespace) -> dict[str, Any]:
-    """The data set's ``source`` as a study file has it. Raises UserError for keys that its kind does not have."""
+    """Return the data set's ``source`` for a study file. Raises UserError for keys that its kind does not have."""
     if not options.data:
         raise UserError("data is missing; name a table, an .npz, a folder of images or a zip of one")
     path = user_path(options.data)
@@ -142,9 +142,9 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _with_copies(source: dict[str, Any], raw: Raw) -> tuple[dict[str, Any], Raw]:
-    """Return the source and its records with near-copies included together, if there are any.
+    """Return the source, in which near-copies are included together, and its records.
 
-    Where persons are named already they count, and guesses of values that the user named are about single records.
+    Data with persons are left alone, and so are data with attributes to guess, since a guess is about a single record.
     """
     if by_person(source) or "sensitive" in source or not copies_of(raw, {POOL: np.arange(len(raw.y))}).groups:
         return source, raw
@@ -152,9 +152,9 @@ def _with_copies(source: dict[str, Any], raw: Raw) -> tuple[dict[str, Any], Raw]
 
 
 def columns_of(options: argparse.Namespace, key: str, path: Path) -> dict[str, list[str | int]]:
-    """A source's key that lists columns, from an option that separates them by commas; nothing if it names none.
+    """Return a source's key for a list of columns, from a comma-separated option; empty without columns.
 
-    A name that holds a comma stands in double quotes.
+    Names with commas need double quotes.
     """
     found = NAMES.findall(getattr(options, key))
     names = [name for name in (quoted or bare.strip() for quoted, bare in found) if name]
@@ -163,7 +163,7 @@ def columns_of(options: argparse.Namespace, key: str, path: Path) -> dict[str, l
 
 
 def path_in_study(path: Path) -> str:
-    """How a study file names a file: relative to here if it lies here, else from the root. UserError if it is not
+    """Return a file's path for a study file: relative if it lies below this folder, else absolute. UserError if not
     UTF-8.
     """
     path = Path(os.path.realpath(path))  # which a loop of links does not make fail
@@ -173,10 +173,10 @@ def path_in_study(path: Path) -> str:
 
 
 def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> tuple[str, list[str]]:
-    """The study file for these records, and sentences on them for the screen.
+    """Return the study file for these records, and remarks for the screen.
 
     Raises:
-        UserError: there are too few records to judge by, or a role holds one class only.
+        UserError: there are too few records, or a role has only one class.
     """
     units = len(raw.y) if raw.person is None else int(raw.person.max()) + 1
     what = "records" if raw.person is None else "persons"
@@ -192,7 +192,7 @@ def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> 
             "needed, since models train on a third of them"
         )
     as_in_settings = dict(sorted(roles.items()))  # the draw depends on their order
-    # With which step `prepare` will draw the roles, so that the remarks here are true of that split.
+    # Step that will draw the roles, so that the remarks are true of the actual split.
     seed = seed_of({"seed": study_seed, "datasets": {name: {"source": source}}}, name, "split")
     if raw.person is None:
         rows = split(raw.y, as_in_settings, seed=seed, stratified=True)
@@ -215,7 +215,7 @@ def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> 
     measure = utility_for(None, raw.y[rows[POOL]], raw.y[rows[OUTSIDERS]])
     spec = _spec(name, study_seed, source, roles, projection, _askable(raw, rows), measure)
     y = raw.y[rows[OUTSIDERS]]
-    # A measure of rare classes is known as well as the records of the rarest are many.
+    # The precision of a measure of rare classes depends on the records of the rarest class.
     tested = roles[OUTSIDERS] if measure == ACCURACY else 2 * int(np.unique(y, return_counts=True)[1].min())
     power = _power(spec, roles, what, min(tested, roles[OUTSIDERS]))
     text = written(spec, [*header, *power], comments)
@@ -238,13 +238,13 @@ def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> 
 
 
 def _power(spec: Json, roles: dict[str, int], what: str, tested: int) -> list[str]:
-    """Return how likely the study recommends a setting well within the limits, and what would make it `WANTED`.
+    """Return the probability of recommending a setting well within the limits, and what would raise it to `WANTED`.
 
     Args:
         spec: the study.
-        roles: role → how many records, or persons, it has.
-        what: these in a word.
-        tested: how many of those on which use is measured decide it.
+        roles: role → number of its records, or persons.
+        what: their name: records or persons.
+        tested: effective number of records on which use is measured.
     """
     membership = sum(ATTACKS[attack].family == "membership" for attack in spec["attacks"])
     planned = Planned(roles[POOL], tested, spec["repeats"], membership, len(spec["models"]))
@@ -268,12 +268,12 @@ def _power(spec: Json, roles: dict[str, int], what: str, tested: int) -> list[st
 
 
 def beware(remarks: list[str]) -> list[str]:
-    """Remarks for the screen, with "Beware" before those about something that misleads."""
+    """Return the remarks for the screen, with "Beware" before those on misleading properties."""
     return [remark if is_harmless(remark) else f"Beware: {remark}" for remark in remarks]
 
 
 def _projection(raw: Raw) -> Json | None:
-    """How the columns of a table are scaled, except zeros and ones (`projection.scale`); None for images."""
+    """Return the scaling of a table's columns, except for zeros and ones (`projection.scale`); None for images."""
     if raw.x.ndim != 2:
         return None
     binary = bool(((raw.x == 0) | (raw.x == 1)).all())
@@ -289,15 +289,15 @@ def _spec(
     features: int,
     measure: str,
 ) -> Json:
-    """The study, as written to its file.
+    """Return the study as written to its file.
 
     Args:
-        name: of the study and its data set.
-        source: where the records come from.
-        roles: how many records each has.
-        projection: how the columns of a table are scaled; None for images.
-        features: how many features attribute inference guesses; 0 for none.
-        measure: of use.
+        name: name of the study and its data set.
+        source: source of the records.
+        roles: number of records in each role.
+        projection: scaling of a table's columns; None for images.
+        features: number of features to guess by attribute inference; 0: none.
+        measure: measure of use.
     """
     pool = roles[POOL]
     members = pool // 2
@@ -359,7 +359,7 @@ def _spec(
 
 
 def _has_groups(source: Json) -> bool:
-    """Whether groups can be compared: single records, some of whose values are sensitive."""
+    """Return whether groups can be compared: single records with sensitive values."""
     return "sensitive" in source and not by_person(source)
 
 
@@ -394,7 +394,7 @@ def _attacked(kind: str, title: str, settings: Json) -> Json:
 
 
 def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:
-    """How many features attribute inference can guess; 0 for images, and for records of persons."""
+    """Return the number of features that attribute inference can guess; 0 for images, and for data with persons."""
     if raw.x.ndim != 2 or raw.person is not None:  # guesses about a person's records are not independent
         return 0
     columns = raw.sensitive if len(raw.sensitive) else np.arange(raw.x.shape[1])
@@ -402,7 +402,7 @@ def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:
 
 
 def _seed(given: str) -> int:
-    """The seed that was given, or one that nobody can guess. Raises UserError for what is no seed."""
+    """Return the given seed, or a random one. Raises UserError for an invalid seed."""
     if not given:
         return secrets.randbelow(10**9)
     if not NUMBER.fullmatch(given):
@@ -411,7 +411,7 @@ def _seed(given: str) -> int:
 
 
 def check_study_name(name: str, file: Path) -> None:
-    """Refuses a name that would break this or another study's targets."""
+    """Refuse a name that would break this or another study's targets."""
     check_name(name, "name")
     if file.exists() or file.is_symlink():
         raise UserError(f"name: {file} is there already; choose another name, or remove it")
@@ -421,7 +421,7 @@ def check_study_name(name: str, file: Path) -> None:
 
 
 def _targets(file: Path) -> set[str]:
-    """The names of a study file's targets; none if the file cannot be read, since it then runs nothing."""
+    """Return the targets of a study file; empty if it cannot be read, since it then runs nothing."""
     try:
         spec = read_yaml(file)
     except UserError:
@@ -432,7 +432,7 @@ def _targets(file: Path) -> set[str]:
 
 
 def _size(text: str) -> list[int]:
-    """``32x24``, or ``32`` for a square. Raises UserError."""
+    """Parse ``32x24``, or ``32`` for a square. Raises UserError."""
     sides = text.split("x")
     if len(sides) > 2 or not all(SIDE.fullmatch(side) for side in sides):
         raise UserError(f"size: {text!r} is no size; valid is HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each")

@@ -39,7 +39,7 @@ class Cell:
     Every property raises UserError if its file is missing, damaged, or holds what no step can have written.
 
     Attributes:
-        folder: where the files lie.
+        folder: the folder.
         factory: makes a module of your own class, with parameters of any value; None for built-in architectures.
     """
 
@@ -239,11 +239,11 @@ def read_cell(folder: str | Path, factory: "Callable[[], nn.Module] | None" = No
 
     Args:
         folder: such as ``results/quickstart/digits/mlp/none``.
-        factory: for models of your own class a function without arguments that makes one, such as
-            ``lambda: Net(hidden=32)``. Results never name code that is run.
+        factory: for models of your own class a function without arguments that makes one, such as ``lambda:
+            Net(hidden=32)``. Results never name code that is run.
 
     Raises:
-        UserError: no models were asked there.
+        UserError: the folder has no model outputs.
     """
     found = Cell(Path(folder), factory)
     if not is_there(found.folder / "signals.npz"):

@@ -67,8 +67,8 @@ class Listed(NamedTuple):
     Attributes:
         cells: names of the study's cells, ``DATASET/MODEL/DEFENSE``.
         figures: names of its figures.
-        refuted: the cells whose ε an attack refutes.
-        ceiling: the largest ε of models that go unasked.
+        refuted: cells whose ε is refuted by an attack.
+        ceiling: the largest ε of models that are copied by default.
         reduced: warning of a reduced run, "" at full scale.
     """
 
@@ -84,7 +84,7 @@ class Copy(NamedTuple):
 
     Attributes:
         written: its files.
-        kept_back: the cells whose parameters are not among them, and why.
+        kept_back: cell → reason why its parameters are withheld.
     """
 
     written: list[Path]
@@ -100,8 +100,8 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
         undefended: whether parameters of models without differential privacy go, too.
 
     Raises:
-        UserError: there are no results or none that can be shared, ``shared`` lies in them, is no folder, cannot be one
-            or holds something, a file is damaged, or there are links, pipes or devices.
+        UserError: no results, or none that can be shared; ``shared`` is within the results, is not an empty folder or
+            cannot be created; a file is damaged; the results contain links, pipes or devices.
     """
     if not is_file(results / "report.html"):
         raise UserError(f"{results} holds no finished study (report.html is missing); run `dp-leakage run STUDY` first")
@@ -204,9 +204,8 @@ def _parameters(path: Path, refuted: bool, ceiling: float) -> tuple[bytes, str]:
 def _promises_little(path: Path, ceiling: float) -> str:
     """Return why the ε of these models is too weak; "" if it is at most the ceiling.
 
-    It is the ε of a record (or person) for the neighbors that the study's attacks distinguish. None is known under
-    batches that no accountant covers, or without metrics. Each is infinite, for example, where people have many
-    records and noise hides one.
+    The ε is that of a record (or person) for the neighbors of the study's attacks. It is unknown without metrics, or if
+    no accountant covers the batches. It is infinite, for example, if people have many records and the noise hides one.
     """
     epsilons = spent(_measured(path))["epsilon_spent"]
     if epsilons.empty:
@@ -217,7 +216,7 @@ def _promises_little(path: Path, ceiling: float) -> str:
 
 
 def _measured(path: Path) -> pd.DataFrame:
-    """Return the metrics of the cell that a model's file is of, over all repeats; no rows if it was not measured."""
+    """Return the metrics, over all repeats, of the cell of a model's file; empty if it was not measured."""
     metrics = path.with_name("metrics.parquet")
     found = read_table(metrics)[0] if is_file(metrics) else pd.DataFrame(columns=list(MEASURED))
     return completed(found).assign(**dict(zip(CELL, path.parent.parts[-3:], strict=True)))
@@ -259,7 +258,7 @@ def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str], red
 
 
 def _uncovered(results: Path, models: Sequence[Path]) -> Iterator[str]:
-    """Yield what no ε of these models covers, with the data set or the model that it is about."""
+    """Yield preparation that no ε of these models covers, with its data set or model."""
     for folder in dict.fromkeys(path.parent.parent.parent for path in models):
         data = folder / "data.npz"
         if not is_file(data):
@@ -277,13 +276,13 @@ def _uncovered(results: Path, models: Sequence[Path]) -> Iterator[str]:
 
 
 def _epsilons(path: Path) -> str:
-    """Return the smallest ε that is proven of a cell's models, for each kind of neighbors."""
+    """Return the smallest proven ε of a cell's models, for each kind of neighbors."""
     found = known(_measured(path)).groupby("spent_neighbors")["epsilon_spent"].min()
     return "; ".join(f"{rounded_up(value)} ({name})" for name, value in found.items()) or "not known"
 
 
 def guessed_seed(path: Path) -> int | None:
-    """Return the seed of the study that a model's file is of, if it is among the first `GUESSES`; else None."""
+    """Return the study seed of a model's file if it is among the first `GUESSES`; otherwise None."""
     _, made = read_tensors(path)
     settings = made.get("settings", {})
     if not all(isinstance(settings.get(key), str) for key in ("dataset", "model", "defense", "role")):
@@ -297,7 +296,7 @@ def guessed_seed(path: Path) -> int | None:
 
 
 def _warn(results: Path, written: Sequence[Path], shared: Path) -> None:
-    """Warn how the noise of shared models can be found; all models of a study derive their seeds from one seed."""
+    """Warn that the noise of shared models can be found; all models of a study derive their seeds from one seed."""
     models = [results / path.relative_to(shared) for path in written if path.suffix == ".safetensors"]
     if not models:
         return

@@ -147,7 +147,7 @@ def test_a_default_audit_takes_as_many_models_as_its_claim_needs():
         chances("many_runs", MOST, gaussian_dp(1e-5), epsilon, 0.95, 1.0)["half the claimed noise"]
         for epsilon in (0.35, 0.4)
     ]
-    assert half[0] < ENOUGH < half[1]  # docs/extend.md: from .4 on
+    assert half[0] < ENOUGH < half[1]  # docs/audit.md: from .4 on
 
 
 def test_an_audit_that_cannot_reach_the_claim_is_refused_before_anything_is_trained(module, capsys):

@@ -163,7 +163,10 @@ def test_of_planned_looks_the_page_names_the_next_that_decides_and_no_other():
     drawn = draw(world, np.random.default_rng(0))
     for look, after in (
         (Look((8, 16, 32), 1), " Look 1 of 3; the 5 % error covers all looks."),
-        (Look((4, 8), 2), " A further look, which was not planned, may err in another 2.5 %. Look 2 of 2; the 5 % error"),
+        (
+            Look((4, 8), 2),
+            " A further look, which was not planned, may err in another 2.5 %. Look 2 of 2; the 5 % error",
+        ),
     ):
         (answer,) = answers(drawn.metrics, world.acceptable, tested=drawn.tested, look=look)
         assert answer.kind == "open"

@@ -1,8 +1,8 @@
-"""The attacker's own models are asked once, and what an attack learns from them is learned once."""
+"""The attacker's own models: queried once, and used for training attacks once."""
 
 
 rule query:
-    """What a group of auxiliary models says about the records, for all attacks: signals, or class scores."""
+    """Query a group of auxiliary models about the records, for all attacks: signals or class scores."""
     input:
         unpack(inputs_of("query")),
     output:
@@ -32,7 +32,7 @@ rule query:
 
 
 rule fit_attack:
-    """What an attack learns from shadow or reference models, once for all cells that share them."""
+    """Train an attack on shadow or reference models, once for all cells that share them."""
     input:
         unpack(inputs_of("fit_attack")),
     output:

@@ -1,4 +1,4 @@
-"""The checked studies, and the functions by which rules ask them."""
+"""The checked studies, and functions that give rules their inputs, settings and resources."""
 
 import os
 import sys
@@ -52,22 +52,22 @@ from dp_leakage.common.yaml_files import read_yaml
 
 # Another Snakefile uses this one, with a config and targets of its own.
 IN_MODULE = not workflow.modifier.is_main_snakefile()
-# What runs a job: `python` beside the interpreter that runs Snakemake; that of an environment under --sdm conda, and that
-# of an image under --sdm apptainer.
+# The interpreter of a job: `python` beside Snakemake's own; under --sdm conda and --sdm apptainer, the environment's or
+# the image's.
 JOBS = "../../envs/jobs.yaml"
 DEPLOYED = workflow.deployment_settings.deployment_method
 os.environ.update(PATH=path_with(sys.executable))
 if DeploymentMethod.CONDA in DEPLOYED and not IN_MODULE:
-    # The environment holds what the package needs, not the package. Snakemake unsets PYTHONPATH in it.
+    # The environment has the package's requirements, not the package. Snakemake unsets PYTHONPATH in it.
     shell.prefix(
         f"set -euo pipefail; export PYTHONPATH={quote(str(link_code(Path('.snakemake'))))}; "
     )
-# Whether results are in a storage, such as a bucket, and not on a disk.
+# Whether results are in a storage, e.g. a bucket.
 IN_STORAGE = workflow.storage_settings.default_storage_provider is not None
-# What the jobs are told of the user's files.
+# Facts about the user's files, passed to the jobs.
 if workflow.is_main_process:
     os.environ[CONTENTS] = "{}"
-    os.environ.pop(PLANNED, None)  # of a run that this one is a job of
+    os.environ.pop(PLANNED, None)  # left by a run that started this one as a job
 
 
 envvars:
@@ -77,18 +77,18 @@ envvars:
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
 
-# A step that runs by itself ends with this process.
+# A step in a process of its own ends with this process.
 os.environ[RUN] = str(os.getpid())
-# What is known of the code's files, beside Snakemake's own records of them. Jobs compare theirs with it.
+# Known state of the code's files. Jobs compare their own files with it.
 os.environ[CODE] = os.path.join(".snakemake", "dp_leakage_code.json")
 keep_in(Path(os.environ[CODE]))
 
 
 def or_stop(made):
-    """The result of a function. If it raises a UserError, prints the sentence and ends the run.
+    """Return a function's result. If it raises a UserError, print the message and end the run.
 
-    Not an exception: Snakemake would wrap the sentence in a traceback. What Snakemake said before comes from a thread
-    of its own, which has to end, so that the sentence begins on a line of its own.
+    Snakemake would wrap an exception in a traceback. Its logging thread ends first, so that the message has its own
+    line.
     """
     try:
         return made()
@@ -100,7 +100,7 @@ def or_stop(made):
 
 
 def or_end(made):
-    """As `or_stop`, for onstart and onsuccess: Snakemake holds its lock then, and gives it back as this passes."""
+    """Return as `or_stop`, in onstart and onsuccess: an exit by exception lets Snakemake release its lock."""
     try:
         return made()
     except UserError as error:
@@ -108,10 +108,10 @@ def or_end(made):
 
 
 def _repository():
-    """The folder that holds config.yaml, and the studies and schemas below `workflow`.
+    """Return the folder with config.yaml and, below `workflow`, the studies and schemas.
 
-    Of a repository on a host, as `snakedeploy` names it, Snakemake keeps each file that is asked for in its cache, at
-    the same place below one folder.
+    For a hosted repository, as `snakedeploy` names it, Snakemake caches each requested file at its own place below one
+    folder.
     """
     root = workflow.current_basedir.join("../..")
     if root.is_local:
@@ -130,14 +130,14 @@ def _repository():
 
 
 def _let_snakemake_finish():
-    """Lets Snakemake print what it said before, from its own thread, so that a sentence begins on a line of its own."""
+    """Let Snakemake's logging thread print everything, so that the next message has its own line."""
     if listener := workflow.logger_manager.queue_listener:
         listener.stop()
         listener.start()
 
 
 def _left_out(called, error):
-    """A faulty study stops runs that ask for it. All other runs name it and leave it out."""
+    """Stop a run that asks for the faulty study; otherwise name the study and leave it out."""
     if any(asks_for(TARGETS, name) for name in called):
         raise error
     if workflow.is_main_process:
@@ -146,14 +146,14 @@ def _left_out(called, error):
 
 
 def _studies():
-    # Read here, since Snakemake's `configfile` answers a faulty file with a traceback, and can run what it holds.
+    # Read here, since Snakemake's `configfile` shows a traceback for a faulty file, and its YAML can run code.
     given = {
         key: typed(value) if key in {*QUOTING, "preload"} else value
         for key, value in config.items()
         if key != "captions"
     }
     config.clear()
-    # A module's config is what the other Snakefile gives it, over what is written here.
+    # A module's config comes from the other Snakefile, over the defaults here.
     update_config(
         config,
         read_yaml(REPOSITORY / CONFIG) if IN_MODULE else read_config(REPOSITORY),
@@ -181,7 +181,7 @@ def _studies():
 REPOSITORY = _repository()
 if workflow.is_main_process and not IN_MODULE:
     or_stop(lambda: check_profile(sys.argv))
-# A module is asked by its Snakefile too, for files that are not known yet.
+# Another Snakefile may ask its module for files that are not known yet.
 TARGETS = asked(sys.argv, otherwise=() if IN_MODULE else (DEFAULT,))
 STUDIES = or_stop(_studies)
 for study in STUDIES.values():
@@ -196,7 +196,7 @@ for study in STUDIES.values():
                 "what was changed since; copy these notes too, or move the folder away"
             )
             print(f"beware: results/{study.name} {words}", file=sys.stderr, flush=True)
-# This decides how a job runs, not what it computes, so it is in the environment, where a change reruns nothing.
+# These settings do not change results, so they are in the environment, where a change reruns nothing.
 os.environ.update(
     DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),
     DP_LEAKAGE_CHECKPOINT_SECONDS=str(config.get("checkpoint_seconds", 60)),
@@ -210,7 +210,7 @@ config["captions"] = {
     for study in STUDIES.values()
     for name in study.spec["figures"]
 }
-# Where jobs find plugins. The plugins' code is part of the settings of the steps that run it.
+# Folders of plugins. Their code is part of the settings of the steps that run it.
 os.environ[plugins.ENVIRONMENT] = os.pathsep.join(map(str, FOLDERS))
 
 
@@ -221,48 +221,47 @@ wildcard_constraints:
     defense="(?!(?:shadow|reference)/)[^/]+",
     attack="|".join(ATTACKS),
     role="shadow|reference",
-    # A group of models that are asked together: a cell's targets, or auxiliary models, shared or of one defense.
+    # Models that are queried together: a cell's targets, or auxiliary models, shared or of one defense.
     group="[^/]+(/(shadow|reference))?",
     answers=f"{SIGNALS}|{CLASS_SCORES}",
 
 
 def of_job(asked):
-    """A function of wildcards: what `asked(study, job)` says, where a job is its wildcards by name."""
+    """Return a function of wildcards that calls `asked(study, job)`; the job is a dict of wildcards."""
     return lambda wildcards: or_stop(
         lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()))
     )
 
 
-# What a rule asks its entry, by the name of its step or of its job of several steps.
 def inputs_of(step):
-    """Its inputs by option."""
+    """Return the inputs of a step (or job of several steps) by option."""
     return of_job(ENTRIES[step].reads)
 
 
 def input_of(step, option):
-    """Its input for one option."""
+    """Return the input of a step for one option."""
     return of_job(lambda study, job: STEPS[step].reads(study, job)[option])
 
 
 def settings_of(step):
-    """Its settings, as JSON (Snakemake compares params by value)."""
+    """Return the settings of a step as JSON (Snakemake compares params by value)."""
     return of_job(lambda study, job: canonical(ENTRIES[step].settings(study, job)))
 
 
 def memory_of(step):
-    """The megabytes that an attempt asks for."""
+    """Return the megabytes that an attempt requests."""
     asked = of_job(ENTRIES[step].memory)
     return lambda wildcards, attempt: attempt * asked(wildcards)
 
 
 def minutes_of(step):
-    """The minutes that an attempt asks for."""
+    """Return the minutes that an attempt requests."""
     asked = of_job(ENTRIES[step].minutes)
     return lambda wildcards, attempt: attempt * asked(wildcards)
 
 
 def own_files(step):
-    """The user's own files that it reads."""
+    """Return the user's own files that a step reads."""
     return lambda wildcards: given_by_user(
         STUDIES[wildcards.study],
         lambda study: STEPS[step].own(study, dict(wildcards.items())),
@@ -270,9 +269,9 @@ def own_files(step):
 
 
 def given_by_user(study, asked):
-    """The user's own files that `asked(study)` names, as inputs.
+    """Return the user's own files that `asked(study)` names, as inputs.
 
-    Their content is in the settings, so an edit counts and a new date does not.
+    The settings contain a hash of their content. So an edit reruns the step, and a new date does not.
     """
     names = or_stop(lambda: asked(study))
     tell(study.contents)
@@ -281,14 +280,14 @@ def given_by_user(study, asked):
 
 
 def in_group(named):
-    """A function of a job's group: the name that `named(job)` gives it."""
+    """Return a function of wildcards that gives the job's group, `named(job)`."""
     return lambda wildcards: or_stop(lambda: named(dict(wildcards.items())))
 
 
 def by_file(step, arguments):
-    """A step's command with its arguments in a file, one per line, since those of many cells outgrow a command line.
+    """Return a step's command with its arguments in a file, one per line: many cells exceed a command line's length.
 
-    The shell itself writes the file, beside the log, without any limit of length.
+    The shell's own printf writes the file, beside the log, without a limit of length.
     """
     return (
         f"(printf '%s\\n' {arguments} > {{log:q}}.arguments"
@@ -296,13 +295,14 @@ def by_file(step, arguments):
     )
 
 
-# `cuda` asks for one GPU; `auto` only where this machine has one (a cluster's login node seldom has).
+# `cuda` requests one GPU; `auto` only if this machine has one (login nodes rarely do).
 GPUS = int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu()))
 
 
 def figure_outputs(study, figure):
-    """A figure's files, which a job keeps where they are current; the picture, or the page of tables, is in `snakemake
-    --report` too.
+    """Return a figure's files, with the picture or tables marked for `snakemake --report`.
+
+    `update` keeps files that are current.
     """
     files = paths.figure_files(study, figure)
     first = next(iter(files))
@@ -317,10 +317,9 @@ def figure_outputs(study, figure):
 
 
 def asked_by(study):
-    """The files that a study's target names: everything, so that what got lost is made again.
+    """Return the files of a study's target: everything, so that lost files are made again.
 
-    While a study has no results there is nothing to lose. All its jobs lead to the report then, and each further name
-    would only take time to plan.
+    A study without results has nothing to lose, so the report suffices: more names would only slow planning.
     """
     if IN_STORAGE or study.path(paths.STUDY).exists():
         return or_stop(lambda: plan.everything(study))

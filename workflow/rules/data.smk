@@ -1,8 +1,8 @@
-"""Data sets: load and split, learn features if they are learned, then project."""
+"""Data sets: load and split, learn features if the study asks for it, then project."""
 
 
 rule prepare_dataset:
-    """Records from their source, split into roles."""
+    """Load records from their source and split them into roles."""
     input:
         own=own_files("prepare_dataset"),
     output:
@@ -28,7 +28,7 @@ rule prepare_dataset:
 
 
 rule learn_features:
-    """A network that computes features, learned on public records."""
+    """Train a feature network on public records."""
     input:
         own=own_files("learn_features"),
     output:
@@ -55,7 +55,7 @@ rule learn_features:
 
 
 rule project_pca:
-    """Features scaled or projected: the data that every model trains on."""
+    """Scale or project features: the data of all trainings."""
     input:
         prepared=paths.PREPARED,
         features=input_of("project_pca", "features"),

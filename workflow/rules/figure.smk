@@ -4,7 +4,7 @@ import json
 
 
 def answers_of(study):
-    """The deciding sentence of each data set, as the page says it; of a reduced run after a sentence that says so.
+    """Print each data set's answer, as on the page; in a reduced run after a warning.
 
     Imported here, since it costs a second.
     """
@@ -15,7 +15,7 @@ def answers_of(study):
 
 
 def verified(jobs):
-    """What those of the jobs found that verified a study, from the ends of their logs."""
+    """Return the results of the jobs that verified a study, from the ends of their logs."""
     return [
         f"{study}: {Path(str(job.log[0])).read_text(encoding='utf-8').strip().partition(' ')[2]}"
         for job in jobs
@@ -24,7 +24,7 @@ def verified(jobs):
 
 
 def noticed(jobs):
-    """What the logs of jobs say of files whose edits would rerun nothing, each once."""
+    """Return warnings in the logs about files whose edits rerun nothing, each once."""
     logs = (Path(str(log)) for job in jobs for log in job.log)
     lines = (
         line
@@ -38,7 +38,7 @@ def noticed(jobs):
 
 
 def overview():
-    """Writes the page of all studies that were run here. Imported here for the same reason."""
+    """Write the page of all studies that were run here. Imported here for the same reason."""
     from dp_leakage.steps.overview import write_overview
 
     return write_overview(Path(paths.ROOT))
@@ -158,7 +158,7 @@ for _study in STUDIES.values():
 
     if _study.releases:
 
-        # It has no output: Snakemake removes the outputs of a job that it runs again, and a release is made once.
+        # No output: Snakemake removes the outputs of a job that it runs again, and a release is made once.
         rule:
             name:
                 f"{_study.target}_release"

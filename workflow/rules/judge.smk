@@ -1,11 +1,11 @@
-"""Each cell is judged by one job once it is trained: it asks the models, attacks, measures and joins.
+"""Judgment of each trained cell in one job: query the models, attack, measure and join.
 
 A job keeps what is there and current (`update`), so that a new attack or an edited setting makes only its own files.
 What takes long and few figures draw is in jobs of its own: `reconstruct` and `audit`. Where a cell has one of
 these, `measure` joins its parts.
 """
 
-JUDGE = by_file("judge", "--settings {params.settings:q}")
+JUDGE = by_file("judge", "--settings {params.settings:q} --made {output[0]:q}")
 
 
 for _study in STUDIES.values():
@@ -42,7 +42,7 @@ for _study in STUDIES.values():
 
 
 rule reconstruct:
-    """One attack that rebuilds records from the target models of one cell, its pictures, and what it reaches."""
+    """Run one inversion attack on the target models of one cell: pictures and success."""
     input:
         unpack(inputs_of("reconstruct")),
     output:
@@ -73,7 +73,7 @@ rule reconstruct:
 
 
 rule audit:
-    """Models of a cell that are trained with canaries, the canaries' scores, and the lower bounds on ε they prove."""
+    """Audit a cell: train models with canaries, score the canaries, compute lower bounds on ε."""
     input:
         unpack(inputs_of("audit")),
     output:
@@ -99,7 +99,7 @@ rule audit:
 
 
 rule measure:
-    """All metrics of a cell with their intervals, where some are of jobs of their own."""
+    """Join all metrics of a cell if some come from jobs of their own."""
     input:
         unpack(inputs_of("measure")),
     output:

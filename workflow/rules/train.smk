@@ -11,7 +11,7 @@ TRAIN = (
 
 
 rule tune:
-    """Learning rates that are tried for a cell, on records set apart."""
+    """Try learning rates for a cell, on validation records."""
     input:
         data=paths.DATA,
     output:
@@ -39,7 +39,7 @@ rule tune:
 
 
 rule train_target:
-    """The models under attack: all repeats of one cell."""
+    """Train the target models: all repeats of one cell."""
     input:
         data=paths.DATA,
         tuned=input_of("train_target", "tuned"),
@@ -70,7 +70,7 @@ rule train_target:
 
 
 rule train_auxiliary:
-    """The attacker's own models, trained once for all cells."""
+    """Train the attacker's own models, once for all cells."""
     input:
         data=paths.DATA,
         tuned=input_of("train_auxiliary", "tuned"),
@@ -101,7 +101,7 @@ rule train_auxiliary:
 
 
 rule time_training:
-    """How long an epoch takes under every defense, beside Opacus and plain PyTorch, in turns in one process."""
+    """Time an epoch under every defense, with Opacus and with plain PyTorch, in turns in one process."""
     input:
         data=paths.DATA,
     output:

@@ -20,11 +20,11 @@ class Command(NamedTuple):
 
     Attributes:
         does: one-line summary.
-        example: its options in an example; several stand in lines.
+        example: its options in an example; several examples, one per line.
         options: the module of `dp_leakage.options`, and the function that returns the parser unless that is ``parser``.
         runs: module and function below `dp_leakage`, called with ``before`` followed by the user's arguments.
         before: arguments in front of the user's.
-        passes_on: whether unknown arguments belong to another program, so that the parser cannot check them.
+        passes_on: whether unknown arguments belong to another program and are not checked.
     """
 
     does: str
@@ -172,7 +172,7 @@ def parser_of(name: str) -> Parser:
 
 
 def check_words(name: str, words: Sequence[str]) -> None:
-    """Print the help and end, or refuse words that are not valid, before anything heavy is imported."""
+    """Print the help and exit, or refuse invalid arguments, before any slow import."""
     parser_of(name).parse_args(words)
 
 

@@ -1,7 +1,7 @@
 """Run the command of a Makefile target with the variables of make's command line.
 
-A variable is the option of the same name: ``LEAVE_OUT=a,b`` is ``--leave-out=a,b``. The Makefile lists no variable; it
-passes the names of all that were typed in ``GIVEN``, and their values as they were typed.
+A variable is the option of the same name: ``LEAVE_OUT=a,b`` is ``--leave-out=a,b``. The Makefile does not list
+variables: it passes the names of all that were typed in ``GIVEN``, with their values.
 """
 
 import os
@@ -40,7 +40,7 @@ def arguments_of(target: str, parser: Parser, given: Mapping[str, str]) -> list[
     """Return the command line for make's variables. An empty value is ignored.
 
     Raises:
-        UserError: a variable is unknown or missing, or one for yes has another value.
+        UserError: a variable is unknown or missing, or a flag has a value other than yes.
     """
     actions = {variable_of(action): action for action in parser._actions if action.dest != "help"}
     for name in given:

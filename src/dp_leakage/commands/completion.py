@@ -1,4 +1,4 @@
-"""``dp-leakage completion``: a few lines of shell, which ask ``dp-leakage __complete LINE`` for possible endings."""
+"""``dp-leakage completion``: shell code for completion, which calls ``dp-leakage __complete LINE``."""
 
 import csv
 import shlex
@@ -33,19 +33,19 @@ COLUMNS = ("--label", "--key", "--person", "--sensitive", "--categorical", "--dr
 
 
 def main(words: Sequence[str]) -> int:
-    """Print the shell's lines."""
+    """Print the shell code."""
     print(BASH if parser().parse_args(words).shell == "bash" else ZSH)
     return 0
 
 
 def complete(words: Sequence[str]) -> int:
-    """Print what the last word of a command line may become, a line each; nothing leaves it to the shell."""
+    """Print the possible endings of a command line's last word, one per line; nothing if the shell should complete."""
     print("\n".join(sorted(endings(words[0] if words else ""))))
     return 0
 
 
 def endings(line: str) -> set[str]:
-    """Return possible completions of the last word of a line; empty where only the shell knows, e.g. for files."""
+    """Return possible completions of the last word of a line; empty if only the shell knows them, e.g. for files."""
     words, last = line.split(" ")[1:-1], line.rpartition(" ")[2]
     words = [word for word in words if word]
     if not words:

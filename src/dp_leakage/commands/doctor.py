@@ -19,7 +19,7 @@ TOOLS = {"sbatch": "--on slurm", "apptainer": "--sdm apptainer", "conda": "--sdm
 
 
 def main(words: Sequence[str]) -> int:
-    """Print it; return 1 if a run cannot begin."""
+    """Print the report; return 1 if a run cannot start."""
     options = parser().parse_args(words)
     constraints = (REPOSITORY / "envs" / "constraints.txt").read_text(encoding="utf-8")
     if options.constraints:
@@ -50,7 +50,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _needs() -> list[str]:
-    """Return the required packages; none if this package is not installed."""
+    """Return the required packages; empty if this package is not installed."""
     try:
         lines = requires("dp-leakage") or []
     except PackageNotFoundError:

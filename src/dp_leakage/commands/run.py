@@ -36,7 +36,7 @@ OF_PLUGINS = (
 
 
 def main(words: Sequence[str]) -> int:
-    """Replace this process by Snakemake. UserError if a study, a figure or a key is not known."""
+    """Replace this process by Snakemake. UserError for an unknown study, figure or key."""
     first = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
     options, others = options_of.parser().parse_known_args(words[first:])
     if not first:
@@ -141,8 +141,7 @@ def target_of(word: str, known: dict[str, Path]) -> str:
 def check_passed_on(words: Iterable[str]) -> None:
     """Refuse misspelled options of this command or of Snakemake, and missing profiles.
 
-    Snakemake runs without any profile where it finds none of that name. Words similar to no option may belong to a
-    Snakemake plugin.
+    Snakemake ignores a missing profile. An unknown option without a similar name may belong to a Snakemake plugin.
     """
     words = [*words, ""]
     known = {*snakemake_options(), *options_of.parser()._option_string_actions}

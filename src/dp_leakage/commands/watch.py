@@ -16,7 +16,7 @@ def main(words: Sequence[str]) -> int:
     """Run the script; return 0, 3 or 2 for the verdict, or the script's own status if it fails.
 
     Raises:
-        UserError: there is no such script, or the folder for the report cannot be written to or holds another report.
+        UserError: the script does not exist, or the report's folder is not writable or contains another report.
     """
     options = parser().parse_args(words)
     script, folder = user_path(options.script), user_path(options.to)

@@ -48,19 +48,19 @@ class FigureKind:
 
     Attributes:
         module: import path of the module that has ``draw``.
-        caption: contents and reading of the figure, for the report.
+        caption: what the figure shows and how to read it, for the report.
         settings: the kind's own settings with their defaults; ``COMMON`` settings come on top.
-        schemas: of each setting, the common ones too.
+        schemas: schema of each setting, common ones included.
         needs: what the first argument of ``draw`` holds: ``metrics`` (metrics.parquet of the cells), ``training``
             (training.parquet of the cells), ``scores`` (score files of the membership attacks, with a column
             ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list
             of (the cell's columns, attack, name → array) in place of the frame, one for each attack on each cell.
         proven: whether the frame also holds the rows ``tpr_proven``, ``advantage_proven`` and ``mu`` of private cells.
-        spent: whether it also holds what their training shows by itself, such as ``epsilon_spent``.
-        persons: whether it is of people with several records alone.
-        part: the part of a cell without which there is nothing to draw, and the study's key that asks for it.
-        table: whether it is tables, not a picture.
-        cells: without which there is nothing to draw: ``bounded``, with lower bounds on ε, or ``private``; "" for any.
+        spent: whether the frame also holds numbers of the training itself, e.g. ``epsilon_spent``.
+        persons: whether the figure is only for people with several records.
+        part: the required part of a cell, and the study's key that adds it.
+        table: whether the figure consists of tables.
+        cells: the required kind of cells: ``bounded``, with lower bounds on ε, or ``private``; "" for any.
     """
 
     module: str
@@ -178,7 +178,7 @@ def enter(folder: Path) -> None:
     """Register the kinds in a study's folder: they are read like built-in ones, and imported when they draw.
 
     Raises:
-        UserError: one is no kind of figure, or has a name that is taken.
+        UserError: a file is not a kind of figure, or its name is taken.
     """
     for path in sorted(folder.glob("*.py")):
         file = placeless(path)
@@ -199,7 +199,7 @@ def resolve(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a kind's settings with its defaults filled in.
 
     Raises:
-        UserError: no such kind, or a setting that the kind does not have.
+        UserError: the kind does not exist, or does not have the setting.
     """
     if kind not in FIGURES:
         raise UserError(f"figure kind '{kind}' does not exist: {nearest(kind, FIGURES)}")

@@ -58,10 +58,10 @@ def draw(
     """Return one table per (data set, model), a row per defense and budget.
 
     Settings:
-        metrics: what the columns are, each ``METRIC``, ``METRIC/ATTACK`` or, where an attack has several numbers of a
-            kind, ``METRIC/ATTACK/key=value;…`` with the qualifiers that are wanted.
-        compare: whether prints stand beside; controls that share a name with a printed cell have none.
-        best_of: metrics of which the last column has the best of all their attacks, which is biased upward.
+        metrics: the columns, each ``METRIC``, ``METRIC/ATTACK`` or, to select among several numbers by qualifiers,
+            ``METRIC/ATTACK/key=value;…``.
+        compare: whether printed values are shown; not for controls that share a name with a printed cell.
+        best_of: metrics whose best attack is the last column, which is biased upward.
     """
     frame = chosen(metrics, settings)
     columns = {column_head(asked): column_rows(frame, asked) for asked in settings["metrics"]}

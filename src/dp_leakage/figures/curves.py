@@ -1,5 +1,5 @@
-"""Series over ε (target or accounted) or over the noise, in panels: lines, bands, hollow printed values, a position
-for ∞.
+"""Series over ε (target or accounted) or over the noise, in panels: lines, bands, hollow printed values, a place for
+∞.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,18 +43,18 @@ def draw_series(
     """Draw one panel per combination of ``by``, one line per series.
 
     Args:
-        rows: as `frames.drawn_numbers` gives them; ``x`` is a column. Where x is infinite, or the row is not private,
-            the point stands at a place of its own right of the axis.
-        x: the column across.
+        rows: as `frames.drawn_numbers` gives them; ``x`` is a column. A point with infinite x, or of a non-private row,
+            has a place to the right of the axis.
+        x: column on the horizontal axis.
         x_label: its label, with what it means.
-        by: columns that make panels; the values of the last go side by side if they are few.
-        named: columns of ``by`` that panels are headed with; None for all.
+        by: columns whose values make panels; the values of the last are side by side if they are few.
+        named: columns of ``by`` in the panels' headings; None: all.
         span: minimum range of the horizontal axis; None: range of the values.
-        sharey: whether all panels have the same axis upward.
-        y_max: end of the axis upward; what lies above is marked there, and its largest values are in a footnote.
-        behind: draws what lies behind the series (bounds) into a panel; returns legend entries.
+        sharey: whether all panels share the vertical axis.
+        y_max: end of the vertical axis; larger values are marked there, and the largest are in a footnote.
+        behind: draws limits behind the series of a panel; returns legend entries.
         notes: footnotes.
-        title: above everything.
+        title: title of the figure.
     """
     parts = [(fill(heading, 40), part) for heading, part in panels(rows, by, named)]
     across = _across(rows, by)
@@ -135,8 +135,7 @@ def _limits(rows: pd.DataFrame, y_max: float | None) -> tuple[float, float]:
     """Return the vertical axis limits: all measured or printed values with intervals and a margin; at least to 0.05
     around 0.
 
-    Accuracies that are all in the upper half of what is measured stand without the 0, which would hide how they
-    differ.
+    The axis omits 0 if all accuracies are in the upper half of their range, so that differences stay visible.
     """
     numbers = rows[["measured", "low", "high", "published"]].to_numpy(dtype=float)
     numbers[np.isnan(numbers[:, 0]), 1:3] = np.nan  # of what was not measured nothing is drawn

@@ -60,7 +60,7 @@ def draw(
 
 
 def _sizes(frame: pd.DataFrame) -> dict[tuple[str, str], int]:
-    """(Data set, group in words) → how many records it has."""
+    """Return (data set, group in words) → number of records."""
     rows = metric_rows(frame, "group_records")
     groups = map(called, rows["by"], rows["group"])
     return {(dataset, group): int(n) for dataset, group, n in zip(rows["dataset"], groups, rows["value"], strict=True)}

@@ -1,7 +1,7 @@
 """Names at the right ends of lines, in their colors, in place of a legend.
 
-A line that is drawn with a ``label`` is named beside the last panel of its row. Where no last panel has such a line,
-it is named beside the last panel of each row that has it.
+A line with a ``label`` is named next to the last panel of its row; if no last panel has the line, next to the last
+panel of each row that has it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -3,7 +3,7 @@
 seaborn draws lines, points and heat maps in the looks of `style`. It averages nothing and computes no interval: the
 rows hold each point once and its 95 % interval as ``low`` and ``high``, which `draw_bands` and `draw_bars` draw.
 
-Rows have a column, most often ``series``, whose values are the names of ``looks``: what is drawn alike.
+Rows have a column, usually ``series``, whose values are the keys of ``looks`` and decide the style.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,11 +41,11 @@ def draw_lines(
     Args:
         ax: the panel.
         rows: rows to draw; rows without finite ``x`` and ``y`` are left out.
-        x: column across.
-        y: column upward.
-        looks: of all names in the column ``by``.
-        by: the column of what is drawn alike.
-        named: whether the names stand at the ends of their lines, as `labels` writes them.
+        x: column on the horizontal axis.
+        y: column on the vertical axis.
+        looks: style of each value of the column ``by``.
+        by: the column that decides the style.
+        named: whether `labels` writes the names at the ends of the lines.
         style: keywords of all lines.
     """
     rows = rows[np.isfinite(rows[x]) & np.isfinite(rows[y])]
@@ -99,7 +99,9 @@ def draw_bars(
     across: Sequence[str] = (),
     **style: Any,
 ) -> Axes:
-    """Draw the 95 % intervals of single points; ``upward`` and ``across`` name the columns of their ends."""
+    """Draw the 95 % intervals of single points; ``upward`` and ``across`` name the columns of the vertical and
+    horizontal ones.
+    """
     for name, points in rows.groupby(by, sort=False):
         reach = {
             error: np.nan_to_num(np.clip([points[middle] - points[ends[0]], points[ends[1]] - points[middle]], 0, None))
@@ -116,7 +118,7 @@ def draw_measured(
 ) -> Axes:
     """Draw measured and printed values: a line and a band through ``joined`` points, bars on the others.
 
-    A point that alone could be joined is one of the others.
+    A single joined point gets a bar too.
     """
     joined = joined & (joined.groupby(rows[by]).transform("sum") > 1)
     draw_bands(ax, rows[joined], x, looks, by)
@@ -133,9 +135,9 @@ def draw_heat_map(
 
     Args:
         ax: the panel.
-        tiles: numbers from 0 up; NaN where there is no tile.
-        texts: of the tiles.
-        styles: keywords for each text; seaborn has the same for all.
+        tiles: numbers ≥ 0; NaN for no tile.
+        texts: text of each tile.
+        styles: keywords for each text, since seaborn has one style for all.
         heat: palette and ``vmax``, as for `seaborn.heatmap`.
     """
     fixed = {"fmt": "", "annot_kws": {"fontsize": 6.5}, "cbar": False, "linewidths": 0.5, "linecolor": "white"}

@@ -51,7 +51,7 @@ def draw(
         attack_rows(frame, None, settings["definition"], settings["threshold"]), published, extra=["attack"]
     )
     rows = with_proven(rows, proven, None).drop(columns=["tpr_proven", "mu"])
-    # Of an attribute attack's advantage the curve says nothing.
+    # The trade-off curve does not limit an attribute attack's advantage.
     rows["advantage_proven"] = rows["advantage_proven"].where(rows["metric"] != "attribute_advantage")
     rows["crosses"] = _beyond(rows)
     parts = panels(rows)

@@ -140,8 +140,8 @@ FIGURE = {
 }
 
 LEAKAGE = "leakage"  # what attacks reach, among metrics
-# Between two budgets the largest limit up to the next one holds, since less noise never proves more. A straight line
-# between them may lie below what an attack can reach there.
+# Between two budgets the limit of the larger one holds, since less noise never proves more. A straight line
+# between them could lie below a possible attack.
 LIMIT = {"linestyle": (0, (2, 1)), "linewidth": 1.0, "zorder": 2, "drawstyle": "steps-pre"}
 NAMED_FPR = 1e-3  # of the proven true positive rate beside an advantage
 
@@ -172,19 +172,20 @@ def draw(
     """Draw one panel per (data set, model), and per attack or metric where there are several.
 
     Settings:
-        across: the ε that was really ``spent``, the ε that is ``claimed``, or what is ``proven`` of any attack; None:
-            ``spent``, or ``claimed`` where no cell's ε spent is known.
+        across: horizontal axis: accounted ε (``spent``), target ε (``claimed``) or the limit of any attack
+            (``proven``); None: ``spent``, or ``claimed`` if no accounted ε is known.
         normalized: true: the loss relative to the non-private accuracy, as in jayaraman2019; false: the test accuracy.
         metric: ``accuracy_loss``, ``test_accuracy``, … or ``leakage``: the advantage of ``attack``; or a list of
             metrics (not ``leakage``), a panel each.
-        attack: of leakage: its name; None: every attack measured, a panel each; ``strongest``: of each cell what finds
-            most. Of other metrics: those that belong to an attack.
+        attack: for leakage: its name; None: every attack, a panel each; ``strongest``: the strongest in each cell. For
+            metrics of an attack: its name.
         definition: which attribute advantage: ``gap`` or ``released``.
         threshold: of membership attacks: ``best``, chosen on other records, or the attack's ``own``.
-        fpr: speak of true positive rates at this rate in place of advantages, upward and across.
-        point: draw what the point (ε, δ) alone allows too, as papers do.
-        neighbors: the relation of the ε spent; None: that which most cells have. Cells without one are not drawn.
-        y_max: end of the axis upward.
+        fpr: show true positive rates at this FPR instead of advantages, on both axes.
+        point: also draw the limit that follows from (ε, δ) alone, as papers do.
+        neighbors: neighboring relation of the accounted ε; None: the most common one. Cells without an ε for it are not
+            drawn.
+        y_max: end of the vertical axis.
     """
     measured, proven = divided(metrics)
     given = Given(chosen(measured, settings), proven, published, settings)
@@ -218,7 +219,6 @@ def _not_measured(rows: pd.DataFrame) -> list[str]:
     return not_measured_notes(rows.loc[missing, "fpr"]) if missing.any() else []
 
 
-# ---------------------------------------------------------------------- upward
 def _upward(settings: dict[str, Any]) -> list[str]:
     """Return the metrics that are drawn."""
     if "normalized" in settings:
@@ -238,7 +238,6 @@ def _leakage(given: Given) -> pd.DataFrame:
     return attack_rows(given.frame, attack, given.settings["definition"], given.settings["threshold"])
 
 
-# ---------------------------------------------------------------------- across
 def _over_claimed(given: Given, found: pd.DataFrame) -> Over:
     rows = drawn_numbers(claims_epsilon(found), given.published)
     return Over(rows, "epsilon", CLAIMED_LABEL, EPSILON_RANGE, accounting_notes(given.frame, given.settings))
@@ -287,7 +286,6 @@ def _over_proven(given: Given, found: pd.DataFrame) -> Over:
 OVER = {None: _over_known, "claimed": _over_claimed, "spent": _over_spent, "proven": _over_proven}
 
 
-# ---------------------------------------------------------------------- the most that any attack can reach
 def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., "list[Artist]"], list[str]]:
     """Return the rows with their limits, a function that draws these behind the series, and footnotes.
 
@@ -300,7 +298,7 @@ def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., 
     by_point, limit = given.settings["point"], "advantage_proven" if fpr is None else "tpr_proven"
     rows = with_proven(over.rows, given.proven, fpr or NAMED_FPR)
     if given.settings.get("definition") == "released" and (rows["metric"] == "attribute_advantage").any():
-        # This advantage counts what the features tell of an attribute without any record: nothing bounds it.
+        # This advantage includes what the other features reveal about an attribute anyway, so nothing bounds it.
         rows, by_point = rows.assign(**{limit: np.nan}), False
     rows = bound_columns(rows, over.x) if by_point else rows
     spent = set(rows["spent_neighbors"].dropna()) if over.x == "epsilon_spent" else None

@@ -88,7 +88,7 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
     what = "membership_auc" if fpr is None else "reached_tpr"
     rate = {} if fpr is None else {"fpr": fpr}
     rows = []
-    # Groups are copies, which are dear with all the columns that name a cell, on every record.
+    # Without the cell's columns: groups are copies, and these columns are on every record.
     for attack, scored in cells[["attack", "defense", *SCORES]].groupby("attack", sort=False):
         base = scored[scored["defense"] == against]
         if base.empty:

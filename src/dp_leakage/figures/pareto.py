@@ -86,10 +86,10 @@ def draw(
 def drawn_points(
     frame: pd.DataFrame, attack: str | None, published: pd.DataFrame | None, extra: list[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return each cell's use, an attack's (None: the strongest's) advantage and accounted ε, and a footnote on
-    missing ε.
+    """Return each cell's use, an attack's (None: the strongest's) advantage and accounted ε, and a footnote on missing
+    ε.
 
-    ``extra`` are further columns to keep.
+    ``extra``: further columns to keep.
     """
     budgets, meaning = spent_budgets(frame)
     found = points(frame, attack or STRONGEST).merge(budgets, how="left", on=CELL)
@@ -177,14 +177,13 @@ def _panel(ax: "Axes", part: pd.DataFrame, looks: Looks) -> None:
 
 
 def label_budgets(ax: "Axes", part: pd.DataFrame, looks: Looks, by: str = "series") -> None:
-    """Write accounted ε next to the points, Pareto-optimal ones first, where there is room; the rest are in the
-    csv.
+    """Write accounted ε next to the points, Pareto-optimal ones first, where there is room; the rest are in the csv.
 
     Args:
-        ax: with the points in their final places.
-        part: of `points`.
-        looks: of all names in the column ``by``.
-        by: the column of what is drawn alike.
+        ax: the panel, with points at their final places.
+        part: rows of `points`.
+        looks: style of each value of the column ``by``.
+        by: the column that decides the style.
     """
     scale = ax.figure.dpi / 72
     use = use_columns(part)[0]

@@ -32,7 +32,7 @@ FIGURE = {
 }
 
 PERSON, RECORD = "a person", "a record"
-# Numbers of persons, of their records, and the words above both.
+# Metrics of persons, of records, and the header of both.
 PAIRS = [
     ("reached_advantage", "record_advantage", "advantage"),
     ("reached_tpr", "record_tpr", "TPR at {:g} % FPR"),
@@ -51,7 +51,7 @@ def draw(
         fpr: the false positive rate of the TPR, 0.01 or 0.001.
 
     Raises:
-        UserError: the attack did not run, or on no study of persons.
+        UserError: the attack did not run, or no person has several records.
     """
     frame, shown = chosen(metrics, settings), []
     for pair in PAIRS:

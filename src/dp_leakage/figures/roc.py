@@ -59,8 +59,8 @@ def draw(
 
     Settings:
         attack: one attack, or a list; None: all.
-        fpr: rates to speak of: the first that every curve can measure has bars, and a footnote says how many
-            non-members the others take.
+        fpr: FPRs of interest: the first one that every curve can measure has bars, and a footnote gives the non-members
+            that the others need.
     """
     from matplotlib.lines import Line2D
 
@@ -123,10 +123,10 @@ def draw(
 
 
 def _curve(scores: pd.DataFrame, attack: str, limit_of: Limits, marked: list[float]) -> pd.DataFrame:
-    """Return TPR with its interval, and the proven limit, at rates from the lowest measurable one to all records
-    but one.
+    """Return TPR with its interval, and the proven limit, at rates from the lowest measurable one to all records but
+    one.
 
-    It is NaN at those that records which pass in several runs cannot measure.
+    NaN: not measurable at this rate, since records that pass in several repeats count once.
     """
     (score,), member = by_repeat(scores, ["score"], ["record"])
     n = int((~member).sum())

@@ -41,7 +41,7 @@ INVALID_NOTE = "Crosses: a printed formula outside the conditions under which it
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """Draw one panel per way of choosing the noise, one line per accountant; cells that spend the same are drawn once.
+    """Draw one panel per way of choosing the noise, one line per accountant; cells with equal ε are drawn once.
 
     Settings:
         neighbors: only ε for this neighboring relation; None: the relation for which the ε is claimed.
@@ -66,7 +66,7 @@ def draw(
 
 
 def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
-    # Cells of other data and models with the same noise, rate and steps spend the same: drawn once.
+    # Cells with the same noise, sampling probability and number of steps have the same ε: drawn once.
     place = ["claimed_by", *PLACE]
     same = rows.groupby(place)["measured"].nunique().max() == 1
     shown = rows.drop_duplicates(place) if same else rows

@@ -21,7 +21,7 @@ FIGURE = {
     "no intervals.",
 }
 
-# Metric and cells → the head of the column.
+# Metric and cells → column header.
 COLUMNS = {
     ("smallest_cell", "answers"): "smallest",
     ("in_small_cells", "answers"): "in small cells",
@@ -37,7 +37,7 @@ SHARES = ("in_small_cells", "class_disclosed")
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """Return one table per data set, a row per model, defense and budget; of several repeats the worst one.
+    """Return one table per data set, a row per model, defense and budget, for the worst repeat.
 
     Raises:
         UserError: no structure was checked.

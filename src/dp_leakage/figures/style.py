@@ -1,7 +1,7 @@
 """Style of all figures: one style per series, axes, legend, footnotes, and reproducible bytes.
 
-A series keeps its color, marker and line style in every figure, so that it is found again from one to the next, also
-on a black-and-white print. Colors are of Okabe and Ito's palette, which color-blind readers tell apart.
+A series keeps its color, marker and line style in every figure, also on a black-and-white print. Colors are of Okabe
+and Ito's palette, which color-blind readers can distinguish.
 
 seaborn sets theme, sizes and palette, and draws (`marks`); what it lacks is here and in `labels`.
 """
@@ -33,7 +33,7 @@ LEAST = 5.2  # inches, of a figure's width
 NOTE_LINES = 2
 STRIP = "strip"  # the id of the words in it
 NOTES = "Comment"  # the PNG's name for the notes that found no room
-# What is changed in seaborn's theme.
+# Changes to seaborn's theme.
 RC = {
     "font.family": "DejaVu Sans",
     "axes.titleweight": "bold",
@@ -53,7 +53,7 @@ RC = {
     "savefig.dpi": 170,
     "svg.hashsalt": "dp-leakage",
 }
-# No dates, no versions: the same numbers give the same bytes.
+# Without dates and versions, so that the same numbers give the same bytes.
 METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": "dp-leakage", "Producer": None},
     "png": {"Software": None},
@@ -87,10 +87,10 @@ def encode(figure: "Figure", form: str, keywords: str | None = None, banner: str
     """Return the figure as the bytes of a ``pdf``, ``png`` or ``svg`` file; the same figure gives the same bytes.
 
     Args:
-        figure: the picture; with a banner its layout is final.
+        figure: the picture; a banner fixes its layout.
         form: ``pdf``, ``png`` or ``svg``.
-        keywords: they stand in a PDF's metadata. Notes that found no room under the panels are a PNG's `NOTES`.
-        banner: words above everything, in a strip that is added to the page, so that they hide nothing.
+        keywords: metadata of a PDF. Notes without room under the panels are a PNG's `NOTES`.
+        banner: text in a strip added above the page.
     """
     buffer = BytesIO()
     said = {"Keywords": keywords} if keywords else {}
@@ -138,11 +138,11 @@ def panel_grid(
     Args:
         parts: (heading, rows), as `frames.panels` gives them.
         columns: maximum number of columns.
-        panel: size of one in inches.
+        panel: size of a panel in inches.
         shared: ``sharex`` and ``sharey``, as for `canvas`.
 
     Returns:
-        The figure, and (panel, rows) of each part; of the last line there are only the panels that have a part.
+        The figure, and (panel, rows) of each part; the last line has only panels with a part.
     """
     import pandas as pd
     import seaborn as sns
@@ -177,7 +177,7 @@ def finish(
 ) -> "Figure":
     """Add names at labeled lines, the legend above the panels and the footnotes below.
 
-    The figure gets larger by what they need. ``handles`` whose name stands at the lines are left out of the legend.
+    The figure grows accordingly. The legend omits ``handles`` that are named at their lines.
     """
     width, height = figure.get_size_inches()
     beside = named_beside(figure)
@@ -235,10 +235,10 @@ def log_axis(
         which: ``x`` or ``y``.
         values: values to draw; only finite values above 0 count.
         span: minimum range; None: range of the values.
-        infinite: the tick label of a place beyond the last decade for what has no finite value; None for no such place.
+        infinite: tick label of a place for infinite values, beyond the last decade; None: no such place.
 
     Returns:
-        Where that place lies on the axis, and the factor that is a small step there.
+        The position of that place, and the factor of a small step there.
     """
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
@@ -250,7 +250,7 @@ def log_axis(
         low, high = 10.0**first, 10.0**last
     step = 1 + (decades - 1) // 7
     beyond, edge = high * 10.0 ** (0.14 * decades), 10.0 ** (0.045 * decades)
-    # A decade above what is shown would lie in the place of what has no finite value.
+    # A decade above the data would coincide with the place for infinite values.
     ticks = {10.0**e: _decade(e) for e in range(first, last + 1, step) if 10.0**e <= high * edge}
     if infinite:
         ticks[beyond] = infinite

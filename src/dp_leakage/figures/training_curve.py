@@ -51,12 +51,12 @@ def draw(
     Args:
         metrics: histories of all cells: repeat, epoch, loss, train_accuracy, test_accuracy, the cells' columns and,
             optionally, ``epsilon_spent``: the ε after that epoch.
-        settings: ``defense``: names of the cells to draw (None: all, if they are few enough to follow); ``best``: ring
-            the epoch of each cell's highest test accuracy.
+        settings: ``defense``: names of the cells to draw (None: all, if they are few enough to distinguish); ``best``:
+            ring the epoch of each cell's highest test accuracy.
         published: not used; papers print no such numbers.
 
     Raises:
-        UserError: no such defense, or too many to follow.
+        UserError: the defense does not exist, or there are too many to distinguish.
     """
     history = chosen(metrics, settings)
     wanted = listed(settings["defense"])
@@ -81,7 +81,7 @@ def draw(
         if has_budget:
             _lines(axes[1][column], part[part["metric"] == "epsilon_spent"], looks)
         axes[-1][column].set_xlabel("epoch")
-    # The panels share their axes: once all are drawn, so that none is cut to another's range.
+    # Set the shared axes after all panels are drawn, so that no panel is cut to another's range.
     axes[0][0].set_ylim(0, None)
     if has_budget:
         log_axis(axes[1][0], "y", rows.loc[rows["metric"] == "epsilon_spent", "measured"], span=None)
@@ -144,7 +144,7 @@ def _panel(ax: "Axes", part: pd.DataFrame, looks: Looks) -> None:
 
 
 def _lines(ax: "Axes", rows: pd.DataFrame, looks: Looks, named: bool = False) -> None:
-    """The lines of a metric, with a marker now and then."""
+    """Draw the lines of a metric, with a few markers."""
     every = max(1, rows["epoch"].nunique() // 6)
     draw_lines(ax, rows, "epoch", "measured", looks, "defense", named=named, markevery=every)
 

@@ -1,7 +1,7 @@
-"""Audits of trainings by Opacus, while they run and as they are: ``with watch() as seen: train()``.
+"""Audit of private trainings by Opacus while they run: ``with watch() as seen: train()``.
 
-`watch` sees what was drawn, clipped, added, applied and counted in each step, and compares it with what the script
-states. `assert_private` is the same for a test.
+`watch` compares each step's batch, clipping, noise, update and accounting with what the script states. `assert_private`
+does so in a test.
 """
 
 from dp_leakage.opacus.session import Watched, assert_private, watch

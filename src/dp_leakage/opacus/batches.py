@@ -1,4 +1,4 @@
-"""Whether the batches of a training follow the law of its sampler."""
+"""Test whether the batches of a training follow the law of its sampler."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -15,15 +15,15 @@ WEAK = 5.0  # n·q of batches, or T·q of uses, below which the law tells little
 
 
 class BatchesSeen(NamedTuple):
-    """What was seen of the batches.
+    """Observed batches of a training.
 
     Attributes:
         mean, deviation: of their sizes, in records.
         law_mean, law_deviation: of Poisson sampling at ``rate``.
-        rate: the largest that a loader drew with; None if no batch was Poisson.
+        rate: the largest sampling probability of a loader; None if no batch was a Poisson sample.
         is_poisson: whether each step's batch came from a Poisson sampler; None: unknown.
-        most_uses: of one record.
-        is_weak: whether there are too few records or steps for a test of the law.
+        most_uses: number of batches of the most used record.
+        is_weak: whether there are too few records or steps for the test.
     """
 
     mean: float
@@ -37,11 +37,11 @@ class BatchesSeen(NamedTuple):
 
 
 def judge_batches(training: Training, counted_rate: float | None) -> tuple[BatchesSeen, list[Finding]]:
-    """Return what was seen of the batches of a training with steps, and what contradicts Poisson sampling.
+    """Return the observed batches of a training with steps, and findings that contradict Poisson sampling.
 
     Args:
         training: with at least one step.
-        counted_rate: the largest rate that the accountant counted; None if it counted nothing.
+        counted_rate: the largest sampling probability in the accounting; None without accounting.
     """
     found: list[Finding] = []
     steps, records = training.steps, training.claim.records

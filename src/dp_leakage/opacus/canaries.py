@@ -1,4 +1,4 @@
-"""Canary gradients: a lower bound on ε from what an observer of every noisy sum can tell."""
+"""Canary gradients: a lower bound on ε from a white-box observer of every noisy sum."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -27,9 +27,9 @@ class CanaryBound(NamedTuple):
 
     Attributes:
         epsilon: the true ε is at least this.
-        right, guesses: of the coins.
-        canaries: how many there are.
-        assumption: under which it holds, in words.
+        right, guesses: number of right guesses, and of guesses, about the canaries.
+        canaries: number of canaries.
+        assumption: the condition of the bound, in words.
     """
 
     epsilon: float
@@ -40,10 +40,13 @@ class CanaryBound(NamedTuple):
 
 
 class Canaries:
-    """Gradients of length C, each along one coordinate of its own. It comes with a record, if its fair coin says so."""
+    """Canary gradients of length C, each along a coordinate of its own and tied to a record.
+
+    A fair coin decides whether a canary is included whenever its record is in a batch.
+    """
 
     def __init__(self, wanted: int, optimizer: Any, records: int, rate: float, rng: np.random.Generator) -> None:
-        """Toss the coins. At most as many canaries as records, and as half of the coordinates."""
+        """Draw the canaries and their coins. There are at most as many as records, and half as many as coordinates."""
         sizes = [p.numel() for p in optimizer.params]
         self.count = min(wanted, records, sum(sizes) // 2)
         self.rate, self.limits = rate, np.concatenate([[0], np.cumsum(sizes)])
@@ -54,7 +57,7 @@ class Canaries:
         self.added: list[Tensor] = []
 
     def plant(self, optimizer: Any, bound: float, rows: Sequence[int]) -> None:
-        """Add the canaries of a batch's records to the sum before the noise."""
+        """Add the canaries of a batch's records to the sum, before the noise."""
         self.present = np.zeros(self.count)
         for row in rows:
             i = self.canary_of.get(int(row))
@@ -69,16 +72,17 @@ class Canaries:
             self.added.append(extra)
 
     def removed(self, totals: Sequence[Tensor]) -> list[Tensor]:
-        """Return sums without the canaries of this step."""
+        """Return the sums without the canaries of this step."""
         if not self.added:
             return list(totals)
         return [total - extra for total, extra in zip(totals, self.added, strict=True)]
 
     def observe(self, noise: Tensor, std: float, bound: float) -> None:
-        """Score each canary: the log-likelihood ratio of its coordinate, for who knows all records but not the batches.
+        """Score each canary by the log-likelihood ratio of its coordinate, for an observer who does not know the
+        batches.
 
         Args:
-            noise: flat, of all parameters in turn: what was applied less the sum with its canaries.
+            noise: the applied sum minus the sum with canaries; flat, all parameters in turn.
             std: of the noise.
             bound: C.
         """
@@ -88,7 +92,7 @@ class Canaries:
         self.scores += np.log1p(self.rate * np.expm1(exponent))
 
     def bounds(self, training: Training, delta: float) -> dict[str, CanaryBound]:
-        """Return lower bounds at 95 % confidence by their assumption. The last two need equal steps with q < 1."""
+        """Return lower bounds at 95 % confidence by assumption. The last two need equal steps with q < 1."""
         kinds: dict[str, tuple[Any, Claim]] = {"any": (one_run_bound, approximate_dp(delta))}
         if len({step.noise_multiplier for step in training.steps}) == 1 and self.rate < 1:
             sigma, steps = training.steps[0].noise_multiplier, len(training.steps)

@@ -1,4 +1,4 @@
-"""The sum of clipped gradients, computed again from the gradients of single records."""
+"""The sum of clipped gradients, recomputed from the gradients of single records."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ EQUAL = 0.01  # relative spread of weights that are the same
 
 
 def clipped_sum(samples: Sequence[Tensor], bounds: Sequence[float], flat: bool) -> list[Tensor]:
-    """Return Σ over records of their gradients, each scaled to at most C.
+    """Return the sum of the records' gradients, each clipped to C.
 
     Args:
         samples: for each parameter the gradients of k records, (k, *shape).
@@ -31,7 +31,7 @@ def clipped_sum(samples: Sequence[Tensor], bounds: Sequence[float], flat: bool) 
 
 
 def differs(total: Tensor, reference: Tensor, bound: float) -> float:
-    """Return by how much a sum differs from the sum computed again; 0 within rounding."""
+    """Return the difference between a sum and its recomputed value; 0 within rounding."""
     if not total.numel():
         return 0.0
     gap = float((total.reshape(reference.shape) - reference).abs().max())
@@ -39,13 +39,13 @@ def differs(total: Tensor, reference: Tensor, bound: float) -> float:
 
 
 def explained(samples: Sequence[Tensor], totals: Sequence[Tensor], bound: float, gap: float) -> Finding:
-    """Say what a sum that differs is made of, from the weights of the records in it by least squares.
+    """Explain a difference by the weights of the records in the sum, from least squares.
 
     Args:
         samples: for each parameter (k, *shape).
         totals: the sum before the noise, of each parameter.
         bound: C.
-        gap: by how much they differ.
+        gap: the difference.
     """
     flat = torch.cat([sample.reshape(len(sample), -1) for sample in samples], 1).double()
     total = torch.cat([part.reshape(-1) for part in totals]).double()

@@ -1,4 +1,4 @@
-"""What a watch says: sentences at three levels, and the verdict that follows from them."""
+"""Findings of a watch: sentences at three levels, and the verdict."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Level(StrEnum):
-    """How much a sentence weighs."""
+    """Weight of a finding."""
 
     REFUTED = "refuted"  # a stated ε is false, or nothing proves it
     UNKNOWN = "cannot tell"  # it may be, and the watch cannot see it
@@ -16,19 +16,19 @@ class Level(StrEnum):
 HOLDS = "holds"
 STATUS = {HOLDS: 0, Level.UNKNOWN.value: 2, Level.REFUTED.value: 3}  # verdict → exit status of the command
 
-# With these findings nothing bounds what is published of one record, so no ε is stated beside them.
+# With these findings the effect of one record has no bound, so no ε is stated.
 UNBOUNDED = frozenset(
     {"batch_norm", "mixing", "buffer", "clipping", "clip_bound", "norm", "bypass", "optimizer", "count"}
 )
 
 
 class Finding(NamedTuple):
-    """One sentence.
+    """A finding.
 
     Attributes:
         level: its weight.
         code: a stable name of the fault, such as ``noise`` or ``sampler``.
-        sentence: what was found, with its numbers.
+        sentence: the finding with its numbers.
     """
 
     level: Level
@@ -37,25 +37,25 @@ class Finding(NamedTuple):
 
 
 class Findings:
-    """The sentences of one watch. Each fault is told once, when it is first seen."""
+    """Findings of one watch. Each fault is reported once, at its first occurrence."""
 
     def __init__(self, on_new: Callable[[Finding], None] = lambda finding: None) -> None:
         self.on_new = on_new
         self._by_fault: dict[tuple[str, str], Finding] = {}
 
     def add(self, level: Level, code: str, sentence: str, about: str = "") -> None:
-        """Keep a sentence, unless this fault was told already. ``about`` tells faults of the same code apart."""
+        """Keep a finding, unless this fault was reported already. ``about`` distinguishes faults of the same code."""
         if (code, about) not in self._by_fault:
             finding = self._by_fault[code, about] = Finding(level, code, sentence)
             self.on_new(finding)
 
     def extend(self, findings: list[Finding], about: str = "") -> None:
-        """Keep several."""
+        """Keep several findings."""
         for finding in findings:
             self.add(*finding, about)
 
     def __iter__(self):  # type: ignore[no-untyped-def]
-        """The sentences, the weightiest first, in the order in which they were found."""
+        """Iterate over the findings, the weightiest first, then in order of discovery."""
         order = list(Level)
         return iter(sorted(self._by_fault.values(), key=lambda finding: order.index(finding.level)))
 
@@ -64,7 +64,7 @@ class Findings:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether no finding leaves a record's effect without a bound."""
+        """Return whether the effect of each record is bounded in spite of all findings."""
         return not any(
             finding.code in UNBOUNDED and finding.level is Level.REFUTED for finding in self._by_fault.values()
         )

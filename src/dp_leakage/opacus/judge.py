@@ -1,4 +1,4 @@
-"""What everything that was seen amounts to: findings, and ε of what ran."""
+"""Judgment at the end of a watch: findings, and the ε of the training as it ran."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ ROUNDING = 1.001
 
 @dataclass(frozen=True)
 class Proven:
-    """What any attack reaches at most between zero-out neighbors.
+    """Proven limits of any attack, between zero-out neighbors.
 
     Attributes:
         advantage: TPR − FPR.
@@ -42,18 +42,18 @@ class Proven:
 
 @dataclass(frozen=True)
 class Budget:
-    """ε of the trainings that one accountant counts.
+    """ε of the trainings of one accountant.
 
     Attributes:
         trainings: their numbers.
-        delta: at which ε is; ``is_named`` if the script or the user named it.
-        accounted: ε by the engine's own accountant; None without one.
-        accountant: its name.
-        target: of ``make_private_with_epsilon``.
-        recounted: ε of what ran, by the engine's own accountant; None if it does not apply.
-        epsilon: relation → ε of what ran, by our accountant; None if nothing is proven for it.
-        proven: None if nothing is.
-        steps: what ran.
+        delta: δ of all ε here; ``is_named`` if the script or the user set it.
+        accounted: ε ε by the engine's own accountant; None without one.
+        accountant: name of that accountant.
+        target: target ε of ``make_private_with_epsilon``.
+        recounted: ε of the training as it ran, by the engine's own accountant; None if it does not apply.
+        epsilon: relation → ε of the training as it ran, by this package's accountant; None without a proof.
+        proven: proven limits; None without a proof.
+        steps: the steps as they ran.
     """
 
     trainings: list[int]
@@ -70,15 +70,15 @@ class Budget:
 
 @dataclass
 class Seen:
-    """What was seen of one training.
+    """Observations of one training.
 
     Attributes:
-        number: of the training.
-        steps, counted: taken, and counted by the accountant.
-        records: n; None if unknown.
-        noise, batches: None where this process adds no noise.
+        number: its number.
+        steps, counted: steps taken, and steps counted by the accountant.
+        records: number of records; None: unknown.
+        noise, batches: None if this process does not add noise.
         names, sizes: of the private tensors.
-        checked: records whose clipping was computed again; ``norms`` of ghost clipping.
+        checked: records whose clipping was recomputed; ``norms`` for ghost clipping.
         canaries: their lower bounds, by assumption.
     """
 
@@ -99,7 +99,7 @@ class Seen:
 
 @dataclass
 class Judgement:
-    """The end of a watch."""
+    """Result of a watch."""
 
     verdict: str
     findings: list[Finding]
@@ -109,7 +109,7 @@ class Judgement:
 
 
 def judge(observer: Observer, findings: Findings, delta: float | None = None) -> Judgement:
-    """Judge everything that was seen. ``delta``: at which ε is computed; None: as the script says, or `DELTA`."""
+    """Judge all observations. ``delta``: δ of the ε; None: δ of the script, or `DELTA`."""
     trainings = [training for training in observer.trainings if training.steps]
     if not trainings:
         findings.add(Level.UNKNOWN, "no_step", "No step of a private optimizer was seen: there is nothing to judge.")
@@ -136,7 +136,7 @@ def judge(observer: Observer, findings: Findings, delta: float | None = None) ->
 
 
 def by_accountant(trainings: Sequence[Training]) -> list[list[Training]]:
-    """Return trainings in groups that one accountant counts."""
+    """Return the trainings, grouped by accountant."""
     groups: dict[int, list[Training]] = {}
     for training in trainings:
         key = id(training) if training.accountant is None else id(accountant_of(training))
@@ -145,7 +145,7 @@ def by_accountant(trainings: Sequence[Training]) -> list[list[Training]]:
 
 
 def accountant_of(training: Training) -> Any:
-    """Return the accountant whose ε a script reads: its engine's, or the one that counts."""
+    """Return the accountant whose ε a script reads: the engine's, or the one that counts steps."""
     return training.engine.accountant if training.engine is not None else training.accountant
 
 
@@ -153,7 +153,7 @@ Counted = tuple[float, float] | None
 
 
 def aligned(group: Sequence[Training]) -> list[tuple[Training, list[Counted]]]:
-    """Return for each step of some trainings what their accountant counted for it: (σ, q), or None."""
+    """Return what the accountant counted for each step of some trainings: (σ, q), or None."""
     accountant = accountant_of(group[0])
     history = [] if accountant is None else accountant.history
     after = [(float(s), float(q)) for s, q, count in history for _ in range(int(count))]
@@ -241,7 +241,7 @@ def judge_budget(
     counted: dict[int, list[Counted]],
     asked_delta: float | None,
 ) -> Budget:
-    """Compute ε of what ran in the trainings of one accountant, and compare it with what is stated."""
+    """Compute the ε of an accountant's trainings as they ran, and compare it with the stated ε."""
     first, accountant = group[0], accountant_of(group[0])
     about, records = first.about, max((t.claim.records or 0 for t in group), default=0)
     asked = [entry for entry in observer.asked if entry[0] is accountant]
@@ -265,7 +265,7 @@ def judge_budget(
     if is_bounded and accounted is not None and accountant is not None:
         ran = epsilon["zero_out"]
         if is_poisson and name != "gdp" and ran is not None and isfinite(ran) and not uncounted:
-            # Judged by the script's own accountant: a looser one would refute what holds.
+            # The script's own accountant judges: a looser one would refute a true ε.
             ran = again = recounted(accountant, steps, delta)
         _compare(findings, about, None if None in laws else ran, accounted, target, name)
         stale = steps_counted(accountant) - asked[-1][3] if asked else 0
@@ -276,13 +276,13 @@ def judge_budget(
 
 
 def _ran(training: Training, seen: Seen, counted: list[Counted]) -> list[tuple[float, float]]:
-    """(σ, q) of each step as it ran: with the noise that was there and the rate that was drawn with."""
+    """Return (σ, q) of each step as it ran: with the observed noise and the sampler's probability."""
     factors = seen.noise.factors if seen.noise is not None else np.ones(len(training.steps))
     result = []
     for step, entry, factor in zip(training.steps, counted, factors, strict=True):
         sigma = entry[0] if entry else step.noise_multiplier
         rate = step.rate or (entry[1] if entry else None) or training.claim.rate or 1.0
-        # A sampler that draws less often than counted (a rounded rate) is counted as it draws.
+        # A sampler may draw with a smaller probability than counted, e.g. rounded. Its own probability counts.
         result.append((0.0 if factor < NOTHING else sigma * float(factor), min(rate, 1.0)))
     return result
 
@@ -296,7 +296,7 @@ def _epsilons(
     is_bounded: bool,
     is_poisson: bool,
 ) -> tuple[dict[str, float | None], Proven | None, float | None]:
-    """ε for each relation, and the proven curve; None where nothing is proven."""
+    """Return the ε for each relation, and the proven curve; None without a proof."""
     nothing: dict[str, float | None] = dict.fromkeys(("zero_out", "add_remove", "replace_one"))
     if not is_bounded:
         return nothing, None, None
@@ -326,7 +326,7 @@ def _epsilons(
 
 
 def _merged(steps: Sequence[Steps]) -> list[Steps]:
-    """Equal steps of several trainings as one group."""
+    """Group equal steps of several trainings."""
     counts: dict[tuple[float, float], int] = {}
     for sigma, rate, count in steps:
         counts[sigma, rate] = counts.get((sigma, rate), 0) + count
@@ -334,7 +334,7 @@ def _merged(steps: Sequence[Steps]) -> list[Steps]:
 
 
 def proven_of(steps: Sequence[Steps], relation: Relation) -> Proven | None:
-    """Return what any attack reaches at most; None if nothing is proven."""
+    """Return the proven limits of any attack; None without a proof."""
     curve = curve_of(steps, relation)
     if curve is None:
         return None
@@ -351,7 +351,7 @@ def proven_of(steps: Sequence[Steps], relation: Relation) -> Proven | None:
 def _compare(
     findings: Findings, about: str, ran: float | None, accounted: float, target: float | None, name: str | None
 ) -> None:
-    """ε of what ran against the ε that is stated."""
+    """Compare the ε of the training as it ran with the stated ε."""
     stated = max(accounted, target or 0.0)
     if ran is not None and ran > stated * SLACK_RATIO + SLACK:
         why = " ('gdp' is an approximation from below)" if name == "gdp" else ""
@@ -367,7 +367,7 @@ def _compare(
 
 
 def composed(findings: Findings, trainings: Sequence[Training], budgets: Sequence[Budget]) -> Budget | None:
-    """Return ε of all accountants together, if they count trainings on the same records; None otherwise."""
+    """Return the ε of all accountants together, if their trainings share records; otherwise None."""
     datasets = {t.number: t.dataset for t in trainings}
     shared = [b for b in budgets if any(datasets[n] is datasets[budgets[0].trainings[0]] for n in b.trainings)]
     if len(shared) < 2 or not all(b.proven for b in shared):

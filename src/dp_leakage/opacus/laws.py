@@ -1,4 +1,4 @@
-"""Laws of what a correct training shows, and how unlikely what was seen is under them."""
+"""Laws of observations of a correct training, and p-values under them."""
 
 import numpy as np
 from scipy.stats import chi2, gamma
@@ -8,19 +8,19 @@ BAND = 0.02  # noise that is short by less than this share is not refuted, howev
 
 
 def std_interval(squares: np.ndarray, counts: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the 1 − alpha interval of a standard deviation from sums of squares of Gaussian numbers.
+    """Return the 1 − alpha interval of a standard deviation, from sums of squared Gaussian numbers.
 
     Args:
         squares: float64, any shape, ≥ 0.
-        counts: how many numbers each sum has, ≥ 1, of a shape that fits.
-        alpha: in (0, 1), of both sides together.
+        counts: number of terms in each sum, ≥ 1, of a broadcastable shape.
+        alpha: two-sided level in (0, 1).
     """
     low = np.sqrt(squares / chi2.isf(alpha / 2, counts))
     return low, np.sqrt(squares / chi2.isf(1 - alpha / 2, counts))
 
 
 def dispersion(values: np.ndarray, trials: float, rate: float) -> tuple[float, float]:
-    """Return the p-values of counts that vary so little, or so much, if each is Binomial(trials, rate).
+    """Return p-values for too small and too large dispersion of Binomial(trials, rate) counts.
 
     The sum of squared deviations is compared with a gamma law that has its mean and variance.
 
@@ -40,7 +40,7 @@ def dispersion(values: np.ndarray, trials: float, rate: float) -> tuple[float, f
 
 
 def repeated_batches(repeats: int, batches: int, records: int, rate: float) -> float:
-    """Return a bound on the chance of this many pairs of equal Poisson batches, by Markov's inequality."""
+    """Bound the probability of this many pairs of equal Poisson batches, by Markov's inequality."""
     if not repeats:
         return 1.0
     same = records * np.log(rate**2 + (1 - rate) ** 2)
@@ -48,7 +48,5 @@ def repeated_batches(repeats: int, batches: int, records: int, rate: float) -> f
 
 
 def least_square(alpha: float, steps: int, numbers: np.ndarray) -> np.ndarray:
-    """Return the sum of ``steps`` squared normal numbers that the least of ``numbers`` such sums falls below by chance
-    ``alpha``.
-    """
+    """Return a lower limit of the least of ``numbers`` sums of ``steps`` squared normal numbers, at level ``alpha``."""
     return chi2.ppf(alpha / np.asarray(numbers, float), steps)

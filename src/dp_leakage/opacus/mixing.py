@@ -1,4 +1,4 @@
-"""Whether a model's answer to one record depends on another record of its batch."""
+"""Test whether a model's output for one record depends on other records of its batch."""
 
 import random
 from collections.abc import Iterator
@@ -15,9 +15,10 @@ TOLERANCE = 1e-5  # relative
 
 
 def mixing(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], batch_dim: int) -> float | None:
-    """Return by how much outputs of records change, relative to the largest, if the first record changes.
+    """Return the largest relative change of other records' outputs if the first record changes.
 
-    Buffers and generators stay as they are. A module that counts its calls in attributes of its own would notice.
+    Buffers and random generators are restored. Only a module that counts its calls in attributes of its own is
+    affected.
 
     Args:
         module: in training mode.
@@ -51,7 +52,7 @@ def mixing(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], bat
 
 
 def records_of(args: tuple[Any, ...], kwargs: dict[str, Any], batch_dim: int) -> int | None:
-    """Return how many records a forward pass has, from its first tensor; None if it has none."""
+    """Return the number of records of a forward pass, from its first tensor; None if it has none."""
     if args and torch.is_tensor(args[0]) and args[0].dim() > batch_dim:
         return args[0].shape[batch_dim]  # mostly; to look through all costs more
     leaves = (leaf for leaf in tree_leaves((args, kwargs)) if torch.is_tensor(leaf) and leaf.dim() > batch_dim)
@@ -64,7 +65,7 @@ def _holds(value: Any, size: int, batch_dim: int) -> bool:
 
 @contextmanager
 def _same_draws() -> Iterator[None]:
-    """Puts the generators of Python, NumPy and PyTorch back, so that two passes in turn draw the same."""
+    """Restore the generators of Python, NumPy and PyTorch, so that two passes draw the same numbers."""
     states = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng():

@@ -1,4 +1,4 @@
-"""The noise of a training: its sums while it runs, and what they say at the end."""
+"""Noise of a training: sums during the run, and tests at the end."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,19 +27,19 @@ MOST_TOGETHER, MOST_WAITING = 16, 2**18  # steps, and numbers of their noise, th
 
 
 class NoiseTable(NamedTuple):
-    """What was seen of the noise in T steps on k tensors.
+    """Sums over the noise of T steps on k tensors.
 
     Attributes:
         names: of the k tensors.
-        sizes: int64 (k,), their numbers.
+        sizes: int64 (k,), number of coordinates of each.
         std: float64 (T,), of the noise on the sum, as counted by the accountant.
         squares, sums, lagged, along, total: float64 (T, k): of the noise u on each tensor Σu², Σu, its product with the
             step before, its product with the clipped sum s, and Σs².
         least: float64 (k,), over coordinates the least Σ(u/σ)² of all steps.
         silent: int64 (k,), coordinates whose Σ(u/σ)² is below 1e-6.
-        near, near_steps: int64 (k,) coordinates within ``NEAR`` of zero, in so many checked steps.
+        near, near_steps: int64 (k,), number of coordinates within ``NEAR`` of zero, and the number of checked steps.
         fourth, second: float64 (k,), Σ(u/σ)⁴ and Σ(u/σ)² over the checked steps.
-        repeats: draws that were used before, with either sign.
+        repeats: number of draws used before, with either sign.
     """
 
     names: tuple[str, ...]
@@ -60,14 +60,14 @@ class NoiseTable(NamedTuple):
 
 
 class NoiseSums:
-    """Sums over the noise of each step. It draws nothing.
+    """Running sums over the noise of each step, without random draws.
 
-    It keeps two numbers for each parameter, and of small models a few steps that are summed up together: there the
-    calls cost more than the numbers.
+    Two numbers are kept for each parameter. For small models, a few steps are collected and summed together, since
+    there the calls cost more than the arithmetic.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        """Begin with no step, for k tensors of so many numbers."""
+        """Start without a step, for k tensors of these sizes."""
         self.sizes = list(sizes)
         self.together = min(max(MOST_WAITING // max(sum(self.sizes), 1), 1), MOST_TOGETHER)
         self.waiting: list[tuple[Tensor, Tensor, float, bool]] = []  # noise, clipped sum, std, checked
@@ -81,14 +81,14 @@ class NoiseSums:
     def add(
         self, totals: Sequence[Tensor], applied: Sequence[Tensor], divisor: float, std: float, checked: bool
     ) -> Tensor:
-        """Add one step; return its noise, one flat tensor for all parameters in turn.
+        """Add a step; return its noise, one flat tensor for all parameters in turn.
 
         Args:
             totals: the clipped sum of each parameter.
-            applied: what the optimizer applies to each; times ``divisor`` it is the sum with noise.
+            applied: the optimizer's gradient of each parameter; multiplied by ``divisor``, the noisy sum.
             divisor: > 0.
-            std: of the noise that this step should have, ≥ 0.
-            checked: whether single coordinates are looked at too.
+            std: expected standard deviation of this step's noise, ≥ 0.
+            checked: whether single coordinates are tested too.
         """
         total = torch.cat([s.reshape(-1) for s in totals])
         noise = torch.cat([a.reshape(-1) for a in applied]).mul_(divisor).sub_(total).float()
@@ -98,7 +98,7 @@ class NoiseSums:
         return noise
 
     def _sum_up(self) -> None:
-        """Add the steps that wait."""
+        """Add the collected steps."""
         if not self.waiting:
             return
         noise, total = (torch.stack([step[i] for step in self.waiting]) for i in (0, 1))
@@ -119,7 +119,7 @@ class NoiseSums:
         self.previous, self.waiting = noise[-1].clone(), []
 
     def table(self, names: list[str], std: np.ndarray) -> NoiseTable:
-        """Return the sums as arrays, for noise of these standard deviations, float64 (T,)."""
+        """Return the sums as arrays, for noise with these standard deviations, float64 (T,)."""
         self._sum_up()
         sums = torch.stack(self.steps).cpu().numpy()
         standard = torch.full((sum(self.sizes),), inf) if self.standard is None else self.standard
@@ -143,7 +143,7 @@ class NoiseSums:
         )
 
     def _keys(self, noise: Tensor) -> list[bytes]:
-        """Return the signs of the numbers at the places of each key, of each row of noise; the first sign is +."""
+        """Return the signs of the numbers at each key's places, for each row of noise; the first sign is +."""
         if not len(self._places):
             return []
         self._places = self._places.to(noise.device)
@@ -153,15 +153,15 @@ class NoiseSums:
 
 
 def _looked_at(scaled: Tensor) -> Tensor:
-    """Return how many of some numbers z are near zero, Σz² and Σz⁴, float64 (3,)."""
+    """Return the number of z near zero, Σz² and Σz⁴, float64 (3,)."""
     squares = scaled.double().square()
     return torch.stack([(scaled.abs() < NEAR).sum().double(), squares.sum(), squares.square().sum()])
 
 
 def _key_places(sizes: Sequence[int]) -> Tensor:
-    """Return where the first and the middle numbers of each tensor stand, and those of the small tensors together.
+    """Return the places of the first and middle numbers of each tensor, and of the small tensors together.
 
-    int64 (keys, `KEY`), places in all tensors joined.
+    int64 (keys, `KEY`), places in the concatenation of all tensors.
     """
     places, small, start = [], [], 0
     for size in sizes:
@@ -179,17 +179,17 @@ def _key_places(sizes: Sequence[int]) -> Tensor:
 
 @dataclass(frozen=True)
 class NoiseSeen:
-    """What was measured.
+    """Measurements of the noise.
 
     Attributes:
-        ratio: the noise's standard deviation over what was counted, of all numbers together.
+        ratio: the noise's standard deviation divided by the counted one, over all coordinates.
         interval: its 95 % interval.
-        numbers: how many were seen.
-        factors: float64 (T,), at most 1: the share of the counted noise that each step can rely on.
+        numbers: how many were observed.
+        factors: float64 (T,), at most 1: the confirmed share of each step's counted noise.
         by_step: float64 (T,), the ratio of each step.
         by_tensor: float64 (k,), the ratio of each tensor.
-        between: correlation with the step before.
-        repeats: draws that were used twice.
+        between: correlation with the previous step.
+        repeats: number of draws used twice.
     """
 
     ratio: float
@@ -203,7 +203,7 @@ class NoiseSeen:
 
 
 def judge_noise(table: NoiseTable) -> tuple[NoiseSeen, list[Finding]]:
-    """Return what was measured of the noise, and what is wrong with it. T ≥ 1."""
+    """Return measurements and faults of the noise. T ≥ 1."""
     found: list[Finding] = []
     steps, has_noise = len(table.std), table.std > 0
     if not has_noise.all():
@@ -253,10 +253,9 @@ def _measured(table: NoiseTable, relative: np.ndarray, factors: np.ndarray) -> N
 
 
 def _rescaled(table: NoiseTable, scale: np.ndarray) -> tuple[np.ndarray, list[Finding]]:
-    """Σ(u/σ)² of each step and tensor, float64 (T, k), relative to one times the clipped sum.
+    """Return Σ(u/σ)² of each step and tensor, float64 (T, k), relative to one times the clipped sum.
 
-    If what is applied is a·(sum + noise), the noise that counts is u/a. If it holds more of the records than their
-    noisy sum does, a exceeds 1 and the noise does not.
+    If the optimizer applies a·(sum + noise), the effective noise is u/a. So a factor a > 1 hides missing noise.
     """
     relative = table.squares / scale
     weight = float((table.total / scale).sum())
@@ -291,7 +290,7 @@ def _rescaled(table: NoiseTable, scale: np.ndarray) -> tuple[np.ndarray, list[Fi
 
 
 def _missing(table: NoiseTable, relative: np.ndarray) -> tuple[list[Finding], np.ndarray, np.ndarray]:
-    """Noise that is short: in single tensors and steps, then, for small shortfalls, in sums over one or the other."""
+    """Find missing noise: in single tensors and steps, then smaller shortfalls in sums over tensors or steps."""
     steps, sizes = len(table.std), table.sizes
     factors = np.ones(steps)
     ratio = np.sqrt(relative / sizes)
@@ -301,7 +300,7 @@ def _missing(table: NoiseTable, relative: np.ndarray) -> tuple[list[Finding], np
         factors[when] = np.where(cells, ratio, inf)[when].min(1)
         share = float(np.median(ratio[cells]))
         amount = "no noise" if share < NOTHING else f"{share:.3g} times the noise that the accountant counts"
-        # In small tensors a shortfall shows late; what nearly all numbers lack, all tensors lack.
+        # A shortfall shows late in small tensors. If nearly all coordinates lack noise, all tensors do.
         most = sizes[tensors].sum() > NEARLY_ALL * sizes.sum()
         listed = "All tensors" if most else _listed(table.names, tensors)
         return (
@@ -322,7 +321,7 @@ def _missing(table: NoiseTable, relative: np.ndarray) -> tuple[list[Finding], np
 
 
 def _silent(table: NoiseTable, cells: np.ndarray, has_noise: bool) -> list[Finding]:
-    """Coordinates without noise: in all steps, or a share of a tensor in single ones."""
+    """Find coordinates without noise: in all steps, or a share of a tensor in single steps."""
     if not has_noise:
         return []
     limit = least_square(ALPHA, len(table.std), np.full(len(table.sizes), table.sizes.sum()))
@@ -375,9 +374,9 @@ def _related(table: NoiseTable) -> list[Finding]:
 
 
 def _not_independent(table: NoiseTable, sound: np.ndarray) -> list[Finding]:
-    """Numbers of one tensor that rise and fall together, such as one number for a whole row.
+    """Find correlated coordinates within a tensor, e.g. one number for a whole row.
 
-    (Σu)²/Σu² of one step has mean 1 and a variance below 2, so that its sum over steps is compared with χ².
+    (Σu)²/Σu² of one step has mean 1 and a variance below 2, so its sum over steps is compared with χ².
     """
     ratios = np.where(sound, table.sums**2 / np.maximum(table.squares, 1e-300), 1.0).sum(0)
     over = chi2.sf(ratios, len(table.std)) < ALPHA / len(ratios)
@@ -389,7 +388,7 @@ def _not_independent(table: NoiseTable, sound: np.ndarray) -> list[Finding]:
 
 
 def _not_gaussian(table: NoiseTable) -> list[Finding]:
-    """The fourth moment, over the checked steps: 3 if Gaussian, 1.8 if uniform, 6 if Laplacian."""
+    """Test the fourth moment over the checked steps: 3 if Gaussian, 1.8 if uniform, 6 if Laplacian."""
     looked = table.sizes * table.near_steps
     for i, count in enumerate(looked):
         if count < 100 or table.second[i] == 0:
@@ -405,7 +404,7 @@ def _not_gaussian(table: NoiseTable) -> list[Finding]:
 
 
 def _listed(names: tuple[str, ...], which: np.ndarray) -> str:
-    """Names of tensors, at most four of them."""
+    """Return the names of at most four tensors."""
     if len(which) == len(names):
         return "All tensors" if len(names) > 1 else names[0]
     listed = ", ".join(names[i] for i in which[:4])

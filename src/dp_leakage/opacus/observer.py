@@ -1,4 +1,4 @@
-"""What a watch hears at each seam. It draws nothing from the training's generators and writes none of its tensors."""
+"""Listeners of a watch. They draw nothing from the training's generators and write none of its tensors."""
 
 import sys
 import traceback
@@ -38,11 +38,11 @@ NORM_ERROR = 0.02  # relative error of a record's norm that is refuted
 
 
 class Observer:
-    """Everything that was seen, for the judgement at the end.
+    """Observations of all trainings, for the judgment at the end.
 
     Attributes:
-        trainings: in the order in which their optimizers were made.
-        asked: (accountant, δ, ε) that the script asked for, in order.
+        trainings: in order of creation of their optimizers.
+        asked: (accountant, δ, ε) requested by the script, in order.
     """
 
     def __init__(self, findings: Findings, every: int, canaries: int, seed: int) -> None:
@@ -65,9 +65,8 @@ class Observer:
         self._wrapped: set[type] = set()
         self._handles: list[Any] = []
 
-    # ------------------------------------------------------------------ beginning and end
     def install(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         around = self._seams.around
         for owner in (torch, torch.random):
             around(owner, "manual_seed", before=self._seeds)
@@ -94,14 +93,14 @@ class Observer:
         self._is_listening = True
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Restore everything that was wrapped."""
         self._is_listening = False
         for handle in self._handles:
             handle.remove()
         self._seams.restore()
 
     def guard(self, listener: Callable[..., None], *args: Any, **kwargs: Any) -> None:
-        """Call a listener. Its own faults become a sentence, never an error of the training."""
+        """Call a listener. A listener's own error becomes a finding, never an error of the training."""
         if not self._is_listening or self._is_inside:
             return
         self._is_inside, self._is_recording = True, torch.is_grad_enabled()
@@ -117,7 +116,7 @@ class Observer:
             self._is_inside = False
 
     def _wrap(self, optimizer: type) -> None:
-        """Listen to a class of optimizers and to those that it is made of; a user's own when one is made."""
+        """Listen to a class of optimizers and its components. A user's own class is wrapped when first used."""
         for base in optimizer.__mro__:
             if issubclass(base, DPOptimizer) and base not in self._wrapped:
                 self._wrapped.add(base)
@@ -125,7 +124,6 @@ class Observer:
                 self._seams.nested(base, "add_noise", first=self._adds_noise)
                 self._seams.nested(base, "reduce_gradients", first=self._reduces)
 
-    # ------------------------------------------------------------------ what is claimed
     def _seeds(self, *_: Any) -> None:
         self.seeded = True
 
@@ -193,7 +191,6 @@ class Observer:
             sentence = "Tensors are sharded (FSDP): batches and steps are watched, clipping and noise are not."
             self.findings.add(Level.UNKNOWN, "fsdp", sentence, training.about)
 
-    # ------------------------------------------------------------------ which records
     def _iterates(self, iterator: Any, _: None, loader: Any) -> None:
         self._queues.setdefault(iterator, (loader, deque()))
 
@@ -213,7 +210,7 @@ class Observer:
         self._delivered.append(Batch(*sampling_of(loader), rows, loader.dataset))
 
     def _take(self, batches: deque[Batch], size: int | None, training: Training) -> Batch | None:
-        """The newest batch of this size, of the training's own data set if one is; it is taken off."""
+        """Remove and return the newest batch of this size, preferably of the training's own data set."""
         fits = [batch for batch in reversed(batches) if size is None or len(batch.rows) == size]
         fits.sort(key=lambda batch: batch.dataset is not training.dataset)
         if not fits and batches and not batches[-1].rows:  # an empty batch that was filled at random
@@ -239,7 +236,7 @@ class Observer:
             self._meets(training, module, args, kwargs)
 
     def _meets(self, training: Training, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Before the first forward pass in training mode."""
+        """Check the model before its first forward pass in training mode."""
         inner = training.inner or module
         training.buffers = {name: buffer.detach().clone() for name, buffer in inner.named_buffers()}
         check_model(self.findings, training, inner)
@@ -251,9 +248,8 @@ class Observer:
             )
             self.findings.add(Level.REFUTED, "mixing", sentence, training.about)
 
-    # ------------------------------------------------------------------ what the records give
     def _ghost(self, loss: Any) -> None:
-        """Compute the norm of one record's gradient, for which Opacus has a shortcut."""
+        """Recompute the norm of one record's gradient, to check Opacus' shortcut."""
         training = next((t for t in self._current.values() if t.optimizer is loss.optimizer), None)
         if training is None or training.is_sharded or not training.is_checked or not len(loss.loss_per_sample):
             return
@@ -270,7 +266,7 @@ class Observer:
         training.norm = row, float(torch.stack([part.norm() for part in parts if part is not None]).norm())
 
     def _enters(self, optimizer: Any) -> None:
-        """Before a step, or a part of one: how many records there are, and what their clipped sum should be."""
+        """Note the number of records and their recomputed clipped sum, before a step or a part of one."""
         training = self._current[id(optimizer.original_optimizer)]
         if training.accountant is None and id(optimizer.step_hook) in self._hooks:
             training.accountant = self._hooks[id(optimizer.step_hook)][1]
@@ -287,7 +283,7 @@ class Observer:
             training.reference = [a + b for a, b in zip(before, part, strict=True)] if before else part
 
     def _begins(self, training: Training) -> None:
-        """Before a step: what changed since the last one."""
+        """Check for changes since the last step, before a step."""
         optimizer, accountant = training.optimizer, training.accountant
         if not training.steps:
             training.prior = [tuple(entry) for entry in accountant.history] if accountant is not None else []
@@ -314,7 +310,7 @@ class Observer:
         training.snapshot = None
 
     def _sample_part(self, training: Training) -> tuple[list[int], list[Tensor] | None]:
-        """The records of each batch and, in checked steps, their clipped sum, from their own gradients."""
+        """Note the records of each batch and, in checked steps, their clipped sum from their own gradients."""
         optimizer = training.optimizer
         parts = [_pieces(p) for p in optimizer.params]
         if not all(parts):  # the optimizer raises its own error
@@ -358,15 +354,14 @@ class Observer:
             rows = [row for batch in training.drawn for row in batch.rows]
             training.canaries.plant(optimizer, training.bound, rows)
 
-    # ------------------------------------------------------------------ what is applied
     def _reduces(self, optimizer: Any) -> None:
-        """Before the sum over several processes, as only the first of them adds the noise."""
+        """Measure before the sum over several processes, since only the first process adds noise."""
         training = self._current[id(optimizer.original_optimizer)]
         self._applies(optimizer.original_optimizer)
         training.is_reduced = True
 
     def _applies(self, inner: Optimizer) -> None:
-        """Before any optimizer changes parameters."""
+        """Measure before any optimizer changes parameters."""
         training = self._current.get(id(inner))
         if training is None:
             self._other(inner)
@@ -404,14 +399,14 @@ class Observer:
         training.is_checked = len(training.steps) < FIRST or self.rng.random() < 1 / self.every
 
     def _measures_tensors(self, training: Training) -> None:
-        """The clipped sum of each parameter, and the noise that it got."""
+        """Add the clipped sum of each parameter, and its noise, to the sums."""
         optimizer = training.optimizer
         totals = [p.summed_grad for p in optimizer.params]
         divisor = 1.0
         if optimizer.loss_reduction == "mean":
             divisor = float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
         if training.is_checked and training.reference is not None:
-            # Without noise, what is divided is the sum itself.
+            # Without noise, the divisor applies to the sum itself.
             self._compares(training, totals if training.is_first_rank else [total * divisor for total in totals])
         std = float(optimizer.noise_multiplier) * training.bound
         if training.is_first_rank:
@@ -421,7 +416,7 @@ class Observer:
                 training.canaries.observe(noise, std, training.bound)
 
     def _compares(self, training: Training, totals: list[Tensor]) -> None:
-        """The clipped sum as Opacus has it with the clipped sum computed again."""
+        """Compare Opacus' clipped sum with the recomputed one."""
         assert training.reference is not None
         records = totals if training.canaries is None else training.canaries.removed(totals)
         gap = max(differs(a, b, training.bound) for a, b in zip(records, training.reference, strict=True))
@@ -432,14 +427,13 @@ class Observer:
             self.findings.add(Level.UNKNOWN, "clipping", sentence, training.about)
 
     def _applied(self, inner: Optimizer) -> None:
-        """After a step: keep the parameters, if the next step looks for changes by other code."""
+        """Keep the parameters after a step, if the next step looks for changes by other code."""
         training = self._current.get(id(inner))
         if training is not None and training.is_checked and not training.is_sharded:
             training.snapshot = [p.detach().clone() for p in training.optimizer.params]
 
-    # ------------------------------------------------------------------ other optimizers
     def _other(self, inner: Optimizer) -> None:
-        """A step of an optimizer that is not private."""
+        """Note a step of a non-private optimizer."""
         moved = {id(p) for group in inner.param_groups for p in group["params"] if p.grad is not None}
         _, before, datasets = self._others.setdefault(id(inner), (inner, set(), []))
         before |= moved
@@ -456,7 +450,7 @@ class Observer:
                 self.findings.add(Level.REFUTED, "optimizer", sentence, training.about)
 
     def _check_others(self, training: Training) -> None:
-        """What trained this model before it was made private."""
+        """Check for training of this model before it was made private."""
         for inner, moved, datasets in self._others.values():
             if names := self._shared(training, moved):
                 same = any(dataset is training.dataset for dataset in datasets)
@@ -483,7 +477,7 @@ class Observer:
 
 
 def check_buffers(findings: Findings, training: Training) -> None:
-    """Look for buffers of a training's model that follow the data."""
+    """Check for buffers of a training's model that depend on the data."""
     inner = training.inner
     if inner is None or not training.buffers:
         return
@@ -505,7 +499,7 @@ def check_buffers(findings: Findings, training: Training) -> None:
 
 
 def _pieces(p: Tensor) -> list[Tensor]:
-    """The records' gradients of each batch that was not applied yet; none if there are none."""
+    """Return the records' gradients of each batch not yet applied; empty if there are none."""
     samples = getattr(p, "grad_sample", None)
     return samples if isinstance(samples, list) else [] if samples is None else [samples]
 
@@ -519,5 +513,5 @@ def _subclasses(root: type, itself: bool = False) -> Iterator[type]:
 
 
 def tell(level: Level, sentence: str) -> None:
-    """Print a sentence when it is found, beside what the script prints."""
+    """Print a finding at once, among the script's own output."""
     print(f"watch: {level}: {sentence}", file=sys.stderr, flush=True)

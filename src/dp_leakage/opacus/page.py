@@ -1,4 +1,4 @@
-"""The end of a watch as one HTML page that loads nothing, and as JSON."""
+"""Result of a watch as one HTML page that loads nothing, and as JSON."""
 
 import json
 from dataclasses import asdict, is_dataclass
@@ -149,7 +149,7 @@ gradients are zeroed. Dashed: guessing.</p>
 
 
 def page(judgement: Judgement, command: str, status: int = 0) -> str:
-    """Return the page.
+    """Return the HTML page.
 
     Args:
         judgement: of the watch.
@@ -196,7 +196,7 @@ def page(judgement: Judgement, command: str, status: int = 0) -> str:
 
 
 def _tiles(judgement: Judgement) -> list[dict[str, str]]:
-    """The numbers of the first screen."""
+    """Return the tiles of the first screen."""
     tiles = []
     for budget in judgement.budgets[:1]:
         spent = budget.epsilon["zero_out"]
@@ -222,7 +222,7 @@ def _tiles(judgement: Judgement) -> list[dict[str, str]]:
 
 
 def _shown(budget: Budget, judgement: Judgement) -> dict[str, Any]:
-    """One block of ε with its picture."""
+    """Return one block of ε with its picture."""
     together = budget is judgement.together
     several = len(judgement.budgets) > 1
     numbers = ", ".join(map(str, budget.trainings))
@@ -244,7 +244,7 @@ def _x(fpr: float) -> float:
 
 
 def as_json(judgement: Judgement, command: str, status: int = 0) -> str:
-    """Return everything that was seen, as JSON; infinite numbers are ``"inf"``."""
+    """Return all observations as JSON; infinite numbers are ``"inf"``."""
     value = {"command": command, "script_status": status, "version": __version__, **_plain(judgement)}
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 

@@ -1,4 +1,4 @@
-"""What can be said before the first step, from the loader, the model and the settings alone."""
+"""Checks before the first step, from loader, model and settings alone."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ SIMILAR = 2.0  # ratio of a batch's expected size to the size that the loader na
 
 
 def sampling_of(loader: Any) -> tuple[str, float | None]:
-    """Return where a loader's batches come from: ``Poisson`` and its rate, or the name of a sampler's class."""
+    """Return a loader's sampling: ``Poisson`` and its probability, or the class of another sampler."""
     sampler = loader.batch_sampler
     while isinstance(sampler, BatchSplittingSampler):
         sampler = sampler.sampler
@@ -30,17 +30,17 @@ def sampling_of(loader: Any) -> tuple[str, float | None]:
 
 
 def is_known(source: str) -> bool:
-    """Whether a sampler is one of PyTorch's, of which none draws Poisson batches."""
+    """Return whether a sampler is one of PyTorch's, none of which draws Poisson batches."""
     return source in (*UNWEIGHTED, "WeightedRandomSampler", "SubsetRandomSampler", "_InfiniteConstantSampler")
 
 
 def check_loader(findings: Findings, training: Training, asked_loader: Any) -> None:
-    """Compare how batches are drawn with what the accountant assumes.
+    """Compare the sampling of batches with the accountant's assumption.
 
     Args:
-        findings: get a sentence for each difference.
-        training: as ``make_private`` left it.
-        asked_loader: the loader that ``make_private`` was given.
+        findings: receive a finding for each difference.
+        training: training after ``make_private``.
+        asked_loader: the loader passed to ``make_private``.
     """
     claim, about = training.claim, training.about
     records, counted = claim.records or 0, claim.rate or 1.0
@@ -76,9 +76,9 @@ def check_loader(findings: Findings, training: Training, asked_loader: Any) -> N
 
 
 def check_count(findings: Findings, training: Training) -> None:
-    """Look whether the noisy count of adaptive clipping is paid for: by more noise on the sum than is counted.
+    """Check that the noisy count of adaptive clipping is paid for, by more noise on the sum than is counted.
 
-    Opacus 1.5 counts the larger noise itself, as if nothing else were published (Theorem 1 of arXiv:1905.03871).
+    Opacus 1.5 counts the larger noise instead, as if the count were not published (Theorem 1 of arXiv:1905.03871).
     """
     optimizer, stated = training.optimizer, training.claim.noise_multiplier
     if hasattr(optimizer, "unclipped_num_std") and stated and optimizer.noise_multiplier > stated * ROUNDING:
@@ -91,7 +91,7 @@ def check_count(findings: Findings, training: Training) -> None:
 
 
 def divisor_change(training: Training, loader: Any, batch: int | None) -> str | None:
-    """Say how rate or divisor depend on n, so that ε holds only where n is public; None if they do not near n."""
+    """Describe a sampling probability or divisor that depends on n, so that ε needs a public n; otherwise None."""
     records = training.claim.records or 0
     if not batch or training.optimizer.loss_reduction != "mean":
         return None
@@ -117,14 +117,14 @@ def divisor_change(training: Training, loader: Any, batch: int | None) -> str | 
 
 
 def check_delta(findings: Findings, delta: float | None, records: int | None, about: str) -> None:
-    """Complain about a δ that allows to publish a record."""
+    """Report a δ so large that publishing a record would be allowed."""
     if delta and records and delta > 1 / records:
         sentence = f"δ = {delta:g} exceeds 1/n = {1 / records:.2g}: such a δ allows to publish a record."
         findings.add(Level.UNKNOWN, "delta", sentence, about)
 
 
 def check_model(findings: Findings, training: Training, module: nn.Module) -> None:
-    """Look for layers that mix the records of a batch. Before the first forward pass in training mode."""
+    """Check for layers that mix the records of a batch, before the first forward pass in training mode."""
     layers = [
         (name, type(layer).__name__)
         for name, layer in module.named_modules()
@@ -141,7 +141,7 @@ def check_model(findings: Findings, training: Training, module: nn.Module) -> No
 
 
 def check_optimizer(findings: Findings, training: Training) -> None:
-    """Look for tensors that only one of model and optimizer knows. Before the first step."""
+    """Check for tensors that only the model or only the optimizer has, before the first step."""
     if training.module is None:
         return
     own = {id(p) for p in training.optimizer.params}

@@ -1,4 +1,4 @@
-"""One private optimizer: what is claimed of it, and what it did."""
+"""Record of one private optimizer: claims about it, and its steps."""
 
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ MOST_BATCHES = 4096  # that were delivered and not trained on yet
 
 @dataclass(frozen=True)
 class Batch:
-    """What a loader delivered.
+    """A batch delivered by a loader.
 
     Attributes:
         source: ``Poisson``, or the name of another sampler's class, or ``UNMATCHED``.
-        rate: of Poisson sampling; None otherwise.
-        rows: places of its records in the data set.
-        dataset: where they come from.
+        rate: probability of Poisson sampling; None for other samplers.
+        rows: indices of its records in the data set.
+        dataset: the data set.
     """
 
     source: str
@@ -35,11 +35,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a script states of a training. None: it does not say.
+    """Statements of a script about a training. None: not stated.
 
     Attributes:
-        noise_multiplier: as given to ``make_private``.
-        rate: of sampling that the accountant is told.
+        noise_multiplier: passed to ``make_private``.
+        rate: sampling probability in the accounting.
         records: n.
         epsilon, delta, epochs: the target of ``make_private_with_epsilon``.
         batch_dim: the dimension of records in the model's inputs.
@@ -55,10 +55,10 @@ class Claim:
 
 
 class Step(NamedTuple):
-    """One step that changed the parameters.
+    """A step that changed the parameters.
 
     Attributes:
-        order: among the steps of all trainings.
+        order: rank among the steps of all trainings.
         noise_multiplier: of the optimizer.
         bound: C.
         size: records in the batch.
@@ -75,20 +75,20 @@ class Step(NamedTuple):
 
 @dataclass(eq=False)
 class Training:
-    """One private optimizer from when it was made, with everything that was seen of it.
+    """A private optimizer, from its creation on, with all observations.
 
     Attributes:
-        optimizer: Opacus' optimizer, which is kept so that its id stays its own.
-        number: from 1 on, in the order in which they were made.
-        engine, accountant: what counts its steps; None if unknown.
-        module, wrapped: the model, and what ``make_private`` returned for it.
-        loader: that ``make_private`` returned.
-        hook: the optimizer's step hook as ``make_private`` left it.
-        names, initial: of the optimizer's parameters.
-        prior: the accountant's history before the first step: of an earlier run, for instance.
-        steps: all that were taken.
-        uses: how often each record was in a batch.
-        batches: how often each set of records was a batch.
+        optimizer: Opacus' optimizer, kept so that its id is not reused.
+        number: from 1 on, in order of creation.
+        engine, accountant: engine and accountant that count its steps; None: unknown.
+        module, wrapped: the model, before and after ``make_private``.
+        loader: the loader returned by ``make_private``.
+        hook: the optimizer's step hook after ``make_private``.
+        names, initial: names and initial values of the optimizer's parameters.
+        prior: the accountant's history before the first step, e.g. from an earlier run.
+        steps: all steps taken.
+        uses: record → number of its batches.
+        batches: set of records → number of batches with exactly these.
         norm_error: the largest relative error of a record's norm, under ghost clipping.
     """
 
@@ -114,7 +114,7 @@ class Training:
     sums_seen: int = 0
     mixing: float | None = None
     canaries: Any = None
-    # Of the step that is being made.
+    # State of the current step.
     is_checked: bool = True
     entries: int = 0  # parts of its batch that were clipped
     is_reduced: bool = False
@@ -130,17 +130,17 @@ class Training:
 
     @property
     def about(self) -> str:
-        """Its name in a sentence's key."""
+        """Name of the training in a finding's key."""
         return str(self.number)
 
     @property
     def dataset(self) -> Any:
-        """The data set that it trains on; None if unknown."""
+        """Data set of the training; None: unknown."""
         return None if self.loader is None else self.loader.dataset
 
     @property
     def inner(self) -> nn.Module | None:
-        """The model without the wrapper of several processes."""
+        """Model without the wrapper of distributed training."""
         if isinstance(self.module, DistributedDataParallel | DifferentiallyPrivateDistributedDataParallel):
             inner: nn.Module = self.module.module
             return inner
@@ -148,12 +148,12 @@ class Training:
 
     @property
     def is_ghost(self) -> bool:
-        """Whether records are clipped within the backward pass, so that their gradients are never there."""
+        """Whether records are clipped within the backward pass, so that per-record gradients never exist."""
         return any("FastGradient" in base.__name__ for base in type(self.optimizer).__mro__)
 
     @cached_property
     def is_sharded(self) -> bool:
-        """Tell whether each process holds a part of each tensor: most operations then wait for all processes."""
+        """Whether each process holds a part of each tensor, so that most operations wait for all processes."""
         return any(hasattr(p, "to_local") for p in self.optimizer.params)
 
     @property
@@ -163,10 +163,10 @@ class Training:
 
     @property
     def world(self) -> int:
-        """How many processes share the batches."""
+        """Number of processes that share the batches."""
         return int(getattr(self.optimizer, "world_size", 1))
 
 
 def steps_counted(accountant: Any) -> int:
-    """Return how many steps an accountant has counted."""
+    """Return the number of steps that an accountant has counted."""
     return 0 if accountant is None else sum(int(entry[2]) for entry in accountant.history)

@@ -1,4 +1,4 @@
-"""Runs a script under a watch, as ``python SCRIPT`` would."""
+"""Run a script under a watch, in the same way as ``python SCRIPT``."""
 
 import runpy
 import sys
@@ -13,11 +13,11 @@ INTERRUPTED = 130
 
 
 def run(script: Path, arguments: Sequence[str], **options: Any) -> tuple[Watched, int]:
-    """Run a script with its arguments; return what was seen and the script's own exit status.
+    """Run a script with its arguments; return the observations and the script's own exit status.
 
     Args:
-        script: a Python file. It sees itself as ``__main__``, its folder first on the path, and its arguments.
-        arguments: its own words.
+        script: a Python file, run as ``__main__`` with its folder first on the path.
+        arguments: the script's own arguments.
         options: of `watch`.
     """
     before = sys.argv, list(sys.path), sys.modules["__main__"]

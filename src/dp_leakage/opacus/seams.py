@@ -1,4 +1,4 @@
-"""Where a watch listens: attributes of classes and modules that are wrapped while it lasts, and then put back."""
+"""Wrapped attributes of classes and modules through which a watch listens, until they are restored."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -9,10 +9,10 @@ ABSENT = object()
 
 
 class Seams:
-    """Wrapped functions. What they return, and the errors that they raise, stay as they were."""
+    """Wrapped functions. Their results and errors do not change."""
 
     def __init__(self, guard: Callable[..., None]) -> None:
-        """Wrap nothing yet. ``guard(listener, *arguments)`` calls a listener and keeps its faults to itself."""
+        """Start without wrapped functions. ``guard(listener, *arguments)`` calls a listener and contains its errors."""
         self.guard = guard
         self._wrapped: list[tuple[Any, str, Any, Any]] = []
         self._running: set[tuple[int, str]] = set()  # objects and functions within a nested call
@@ -26,14 +26,14 @@ class Seams:
         after: Listener | None = None,
         concerns: Callable[[Any], bool] = lambda this: True,
     ) -> None:
-        """Listen to an attribute that ``owner`` itself defines; nothing if it does not.
+        """Listen to an attribute that ``owner`` itself defines; do nothing if it does not.
 
         Args:
             owner: a class or a module.
             name: of a function.
             before: called with the function's arguments.
             after: called with the first argument, the result, and the other arguments.
-            concerns: of the first argument, whether to listen at all.
+            concerns: predicate on the first argument: whether to listen.
         """
         original = vars(owner).get(name, ABSENT)
         if original is ABSENT:
@@ -53,7 +53,7 @@ class Seams:
         setattr(owner, name, wrapped)
 
     def nested(self, owner: Any, name: str, *, first: Listener) -> None:
-        """Listen to the outermost of calls that call each other, as methods of subclasses do."""
+        """Listen to the outermost of nested calls, e.g. of methods that call their superclass."""
         original = vars(owner).get(name, ABSENT)
         if original is ABSENT:
             return
@@ -73,7 +73,7 @@ class Seams:
         setattr(owner, name, wrapped)
 
     def restore(self) -> None:
-        """Put everything back, the last wrapped first; what others have wrapped since then stays."""
+        """Restore all functions, the last wrapped first, except those that others have wrapped since."""
         while self._wrapped:
             owner, name, original, wrapped = self._wrapped.pop()
             if vars(owner).get(name) is wrapped:

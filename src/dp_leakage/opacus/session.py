@@ -1,4 +1,4 @@
-"""A watch from its beginning to its end."""
+"""A watch from start to end."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,10 +13,10 @@ EVERY = 10
 
 
 class Watched:
-    """What a watch saw. Its findings grow while it lasts; all else is there when it has ended.
+    """Results of a watch. Findings are available during the watch, everything else after it.
 
     Attributes:
-        rank: of this process, if there are several; only rank 0 judges.
+        rank: rank of this process in distributed training; only rank 0 judges.
     """
 
     def __init__(self, findings: Findings) -> None:
@@ -26,14 +26,14 @@ class Watched:
 
     @property
     def judgement(self) -> Judgement:
-        """Everything. RuntimeError while the watch lasts."""
+        """Return the full judgment. Raises RuntimeError during the watch."""
         if self._judgement is None:
             raise RuntimeError("the watch has not ended; read its judgement after the `with` block")
         return self._judgement
 
     @property
     def findings(self) -> list[Finding]:
-        """(level, code, sentence), the weightiest first."""
+        """Return (level, code, sentence) of each finding, the weightiest first."""
         return list(self._findings)
 
     @property
@@ -43,22 +43,22 @@ class Watched:
 
     @property
     def status(self) -> int:
-        """The exit status for it: 3, 2 or 0."""
+        """Return the exit status of the verdict: 3, 2 or 0."""
         return STATUS[self.verdict] if not self.rank else 0
 
     @property
     def trainings(self) -> list[Seen]:
-        """What was measured of each private optimizer."""
+        """Return the measurements of each private optimizer."""
         return self.judgement.trainings
 
     @property
     def budgets(self) -> list[Budget]:
-        """ε of what ran, for each accountant."""
+        """Return the ε of the trainings as they ran, for each accountant."""
         return self.judgement.budgets
 
     @property
     def epsilon(self) -> dict[str, float | None]:
-        """Relation → ε of what ran, of the first accountant; None where nothing is proven."""
+        """Return relation → ε of the trainings as they ran, for the first accountant; None without a proof."""
         return self.budgets[0].epsilon if self.budgets else {}
 
 
@@ -73,18 +73,17 @@ def watch(
 ) -> Iterator[Watched]:
     """Audit every private training by Opacus within the block, without changing one bit of it.
 
-    Each sentence is printed when it is found. A fault of the watch itself is one more sentence, never an error of the
-    training.
+    Findings are printed at once. An error of the watch itself is one more finding, never an error of the training.
 
     Args:
-        delta: at which ε is computed, in (0, 1). None: as the script says, else 1e-5.
-        canaries: how many gradients to plant for a lower bound on ε, which changes the training. 0: none.
-        every: the clipping of one step in so many is computed again, and of the first three.
-        seed: of the watch's own draws.
-        say: prints a sentence and its level. None: print nothing.
+        delta: δ of the ε, in (0, 1). None: δ of the script, or 1e-5.
+        canaries: number of canary gradients for a lower bound on ε, which change the training. 0: none.
+        every: recompute the clipping of one in so many steps, and of the first three.
+        seed: seed of the watch's own draws.
+        say: function that prints a finding and its level. None: print nothing.
 
     Yields:
-        What is seen; `Watched.verdict` and the rest after the block.
+        The results; `Watched.verdict` and the rest are available after the block.
     """
     findings = Findings(lambda finding: say(finding.level, finding.sentence) if say else None)
     observer, watched = Observer(findings, every, canaries, seed), Watched(findings)
@@ -102,11 +101,12 @@ def watch(
 
 
 def assert_private(train: Callable[[], T], *, epsilon: float | None = None, **options: Any) -> T:
-    """Run a training under a watch, for a test: an AssertionError lists what is refuted or cannot be told.
+    """Run a training under a watch in a test; raise AssertionError with all findings unless the verdict is ``holds``.
 
     Args:
-        train: takes nothing; whatever it returns is returned.
-        epsilon: at most this ε of what ran, between zero-out neighbors. None: as the script states it.
+        train: function without arguments; its result is returned.
+        epsilon: largest allowed ε of the training as it ran, between zero-out neighbors. None: the script's own
+            statement.
         options: of `watch`.
     """
     with watch(say=None, **options) as seen:

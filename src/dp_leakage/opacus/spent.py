@@ -1,4 +1,4 @@
-"""The ε of what ran, and the curve above every attack, for each neighboring relation."""
+"""ε and trade-off curve of a training as it ran, for each neighboring relation."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ HEADS = 401  # points of δ(ε) of steps that differ
 
 
 class Steps(NamedTuple):
-    """Equal steps.
+    """A number of equal steps.
 
     Attributes:
         noise_multiplier: σ, relative to the clipping norm, > 0.
@@ -32,7 +32,7 @@ class Steps(NamedTuple):
 
 
 def grouped(steps: Sequence[tuple[float, float]]) -> list[Steps]:
-    """Return steps (σ, q) as groups of equal ones, at most `MOST_GROUPS` and never with more noise."""
+    """Group steps (σ, q) that are equal, into at most `MOST_GROUPS` and never with more noise."""
     if len({round(sigma, 9) for sigma, _ in steps}) > MOST_GROUPS:
         levels = np.quantile([sigma for sigma, _ in steps], np.linspace(0, 1, MOST_GROUPS))
         lower = [float(levels[max(int(np.searchsorted(levels, sigma, "right")) - 1, 0)]) for sigma, _ in steps]
@@ -71,14 +71,14 @@ def curve_of(groups: Sequence[Steps], relation: Relation) -> TradeOff | None:
 
 
 def unamplified(noise_multiplier: float, uses: int, delta: float, relation: Relation) -> float:
-    """Return ε of a record that takes part in so many steps, in batches that everybody may know."""
+    """Return the ε of a record that takes part in so many steps, with batches known to everybody."""
     if noise_multiplier <= 0:
         return inf
     return library.gaussian_epsilon(noise_multiplier / (2 if relation == "replace_one" else 1), delta, max(uses, 1))
 
 
 def recounted(accountant: Any, groups: Sequence[Steps], delta: float) -> float:
-    """Return the ε that an accountant of Opacus gives for these steps."""
+    """Return the ε of these steps by an accountant of Opacus."""
     other = type(accountant)()
     other.history = [tuple(group) for group in groups]
     return float(other.get_epsilon(delta))

@@ -1,4 +1,4 @@
-"""The end of a watch in sentences and tables, which the terminal and the page share."""
+"""Result of a watch in sentences and tables, for terminal and page."""
 
 from typing import NamedTuple
 
@@ -28,12 +28,12 @@ NOT_VERIFIED = (
 
 
 class Check(NamedTuple):
-    """One thing that was verified.
+    """A check and its result.
 
     Attributes:
-        what: in words.
-        extent: how much of it.
-        result: what was measured.
+        what: its name, in words.
+        extent: its extent.
+        result: the measurement.
     """
 
     what: str
@@ -42,7 +42,7 @@ class Check(NamedTuple):
 
 
 def told(judgement: Judgement) -> list[str]:
-    """Return the last lines of the terminal."""
+    """Return the last lines for the terminal."""
     lines = []
     for seen in judgement.trainings:
         name = f"training {seen.number}: " if len(judgement.trainings) > 1 else ""
@@ -55,7 +55,7 @@ def told(judgement: Judgement) -> list[str]:
 
 
 def limits(budget: Budget) -> dict[str, str]:
-    """Return relation → its ε in words; a proven limit is rounded up."""
+    """Return relation → ε in words; a proven limit is rounded up."""
     return {
         relation: "is not proven" if epsilon is None else f"≤ {rounded_up(epsilon, 4)} at δ = {budget.delta:g}"
         for relation, epsilon in budget.epsilon.items()
@@ -63,7 +63,7 @@ def limits(budget: Budget) -> dict[str, str]:
 
 
 def proven_in_words(budget: Budget) -> str:
-    """Return what any attack reaches at most, between zero-out neighbors."""
+    """Describe the proven limits of any attack, between zero-out neighbors."""
     assert budget.proven is not None
     rates = ", ".join(
         f"{decimals_up(100 * share, 1)} % where {100 * prior:g} % are members"
@@ -76,7 +76,7 @@ def proven_in_words(budget: Budget) -> str:
 
 
 def stated_in_words(budget: Budget) -> str:
-    """Return the ε that the script states."""
+    """Describe the ε stated by the script."""
     parts = []
     if budget.accounted is not None:
         parts.append(f"Opacus' accountant ({budget.accountant}) counts ε = {budget.accounted:.4g}")
@@ -87,7 +87,7 @@ def stated_in_words(budget: Budget) -> str:
 
 
 def checks(seen: Seen) -> list[Check]:
-    """Return what was verified of one training."""
+    """Return the checks of one training."""
     found = []
     if (noise := seen.noise) is not None:
         low, high = noise.interval

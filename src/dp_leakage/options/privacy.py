@@ -14,7 +14,7 @@ RISK = f"""Print what no attack can exceed under a noise multiplier: advantage (
 1 % and 0.1 % FPR, and the μ of Gaussian privacy. {USUAL}."""
 SELECT = """Print the ε of training a random number of times and releasing the best model alone. With --grid, draw what
 to train."""
-# What the accountants know, by name: to import them would take half a second.
+# Copies of the accountants' declarations, since importing them would take half a second.
 SAMPLERS = ("shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "cyclic_poisson", "class_poisson")
 NEIGHBORS = ("add_remove", "zero_out", "replace_one")
 CONVERSIONS = ("tight", "classic")
@@ -23,7 +23,7 @@ ACCOUNTANTS = (
     *("banded_gdp", "banded_pld", "blt_gdp", "tree_gdp", "vmf_pure", "vmf_rdp", "vmf_pld", "per_step"),
 )
 SHAPES = ("logarithmic", "geometric", "poisson")
-# Where an accountant answers in seconds, and the answer means something.
+# Ranges with a meaningful answer within seconds.
 BUDGETS = (1e-5, 1e6)
 NOISES = (1e-8, 1e15)
 MOST_EPOCHS, MOST_RECORDS, MOST_BLOCKS, MOST_RUNS = 10**9, 10**12, 10**6, 10**5
@@ -133,7 +133,7 @@ def _command(answer: str) -> Parser:
 
 
 def _blocks(text: str) -> tuple[int, ...]:
-    """``120x401,10x85`` → 120 times 401 and 10 times 85; ``61706`` → once."""
+    """Parse ``120x401,10x85`` as 120 times 401 and 10 times 85; ``61706`` as once."""
     blocks: list[int] = []
     for part in text.split(","):
         count, times, dimension = part.rpartition("x")

@@ -14,7 +14,7 @@ def parser() -> Parser:
     )
     options.add_argument("--to", default="", help="where to: a folder that does not exist (default: releases/…)")
     options.add_argument("--keep", action="store_true", help="verify the folder, if it is there")
-    # Their values are those of the study's keys, and checked as these are.
+    # Same values and checks as the study's keys.
     options.add_argument(
         "--models", help="audit the training first, by this many twins with a canary (release.audit.models)"
     )
@@ -24,7 +24,7 @@ def parser() -> Parser:
 
 
 def verifying() -> Parser:
-    """Return the parser of what checks a release."""
+    """Return the parser for checking a release."""
     options = Parser(
         prog="dp-leakage verify", description="Check the hashes, and compute again what the statement proves."
     )

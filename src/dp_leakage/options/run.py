@@ -14,7 +14,7 @@ Snakemake's."""
 
 
 def parser() -> Parser:
-    """Return the parser of ``run``, without the studies, which stand before the options."""
+    """Return the parser of ``run``, without the studies, which precede the options."""
     return _with_options(
         Parser(prog="dp-leakage run", usage="dp-leakage run STUDY[:FIGURE] … [options]", description=RUN)
     )

@@ -1,5 +1,5 @@
-"""The study as one page, made from a list of claims: `told` makes the list and `render` the page, from a
-`ReportContext`. Nothing here reads or writes a study's files.
+"""The report of a study as one page: `told` makes a list of claims from a `ReportContext`, and `render` the page from
+them. Nothing here reads or writes a study's files.
 """
 
 from dp_leakage.report.answer import Acceptable, Answer, Setting, answers, singled_out

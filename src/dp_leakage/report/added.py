@@ -1,4 +1,4 @@
-"""What models add to what an attacker guesses of attributes anyway, in a sentence for each data set."""
+"""Sentences on attribute inference: how much a model adds to what an attacker guesses without it."""
 
 import pandas as pd
 
@@ -12,12 +12,12 @@ METRIC, LIMITS = "attribute_added", (-1.0, 1.0)
 
 
 def added_claims(metrics: pd.DataFrame) -> list[Claim]:
-    """Of each data set, the attack and cell where the model adds the most to guesses of its members' attributes.
+    """Return for each data set a claim on the attack and cell where the model adds the most to guesses about members.
 
     Args:
         metrics: rows as `dp_leakage.table.frames` names them, of single repeats too.
 
-    The interval is so wide that those of all cells and attacks of the data set hold together.
+    The interval is simultaneous for all cells and attacks of the data set.
     """
     rows = metrics[(metrics["metric"] == METRIC) & (metrics["of"] == "members")]
     return [_claim(str(dataset), own) for dataset, own in rows.groupby("dataset")]
@@ -43,6 +43,6 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
 
 
 def _points(found: Estimate) -> str:
-    """Percentage points as ``3.2 [1.0, 5.4]``."""
+    """Format percentage points as ``3.2 [1.0, 5.4]``."""
     value, low, high = (f"{round(100 * one, 1) + 0.0:.1f}".replace("-", "−") for one in found)
     return f"{value} [{low}, {high}]"

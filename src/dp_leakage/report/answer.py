@@ -28,7 +28,7 @@ from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import contradicted, known, spent
 from dp_leakage.metrics.thresholds import METRIC, of_row
 from dp_leakage.metrics.utility import Use, lost_use, measure_in, metrics_in
-from dp_leakage.report.decision import Conditions, Is, Judgment, Look, judge
+from dp_leakage.report.decision import SINGLE, Conditions, Is, Judgment, Look, judge
 from dp_leakage.report.exceeded import exceeded
 from dp_leakage.report.forecast import Forecast, forecast, times_records
 from dp_leakage.report.guarantees import SAYS_LITTLE, Proven, proven_of
@@ -178,7 +178,7 @@ class Answer:
         told: those that the answer is about: the recommended one, the one that may be, or the one that keeps the
             accuracy and the one that protects (each if there is one).
         tried: the private settings that it was chosen among.
-        look: which of the planned looks at the study this is.
+        look: the planned look at the study.
         sharers: among how many tests the error of this look was divided (`decision.judge`).
         guessing: what guessing reaches in the measure of use (`metrics.majority.guessing`); NaN if not known.
         acceptable: the limits.
@@ -198,7 +198,7 @@ class Answer:
     guessing: float
     acceptable: Acceptable
     aware: bool = True
-    look: Look = Look()
+    look: Look = SINGLE
     forecast: Forecast | None = None
     times_records: float | None = None
 
@@ -221,7 +221,7 @@ def answers(
     elsewhere: Collection[str] = (),
     tested: Mapping[Key, Tested] | None = None,
     constant: Mapping[str, Tested] | None = None,
-    look: Look = Look(),
+    look: Look = SINGLE,
 ) -> list[Answer]:
     """One answer per data set whose use was measured, in their order.
 
@@ -235,7 +235,7 @@ def answers(
         tested: how the cells did on new records, the same of all cells of a data set. Accuracies of cells without it
             count as independent, so that losses have wider intervals.
         constant: data set → how guessing does on these records, if that says one thing always.
-        look: which of the planned looks at the study this is.
+        look: the planned look at the study.
     """
     limits, known, right, named = acceptable or Acceptable(), guessing or {}, tested or {}, constant or {}
     frame = chosen(metrics, {})
@@ -314,7 +314,9 @@ def _answer(
         lost,
     )
     read = [reader.setting(row) for _, row in accuracy.iterrows()]
-    judgments, sharers = judge([one.conditions for one in read], acceptable.advantage, acceptable.risk, aware, look.level)
+    judgments, sharers = judge(
+        [one.conditions for one in read], acceptable.advantage, acceptable.risk, aware, look.level
+    )
     settings = _with_front([replace(one, judgment=own) for one, own in zip(read, judgments, strict=True)])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
     kind, told = _choose(candidates(settings), acceptable)

@@ -1,4 +1,4 @@
-"""How often single records are accused, beside the rates over all records together, in a sentence for each data set."""
+"""Sentences on single records: how often one record is accused, next to the rate over all records."""
 
 import pandas as pd
 
@@ -14,12 +14,13 @@ POOLED, OWN, AGAIN = "reached_tpr", ("own_tpr", "own_fpr"), "accused_again"
 
 
 def calibration_claims(metrics: pd.DataFrame) -> list[Claim]:
-    """Of each data set, the attack and undefended model with the largest rate over all records, and what that hides.
+    """Return for each data set a claim on the attack and undefended model with the largest rate over all records.
 
     Args:
         metrics: rows as `dp_leakage.table.frames` names them.
 
-    The intervals are so wide that they hold for whichever attack and model had been chosen.
+    The claim says how far single records deviate from that rate. Its intervals are simultaneous for all attacks and
+    models.
     """
     rows = metrics[
         metrics["metric"].isin([POOLED, *OWN, AGAIN]) & (metrics["repeat"] == ALL) & (metrics["defense"] == "none")

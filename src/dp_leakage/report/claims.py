@@ -1,7 +1,7 @@
-"""Sentences as objects: what the page says, with each number, what that estimates and under which choice.
+"""Claims: sentences of the page as objects, with every number, its meaning and its corrections.
 
-The page, ``claims.json`` beside it and the last lines of a run are all made from the same list. A number enters a
-sentence only through `Telling`, so each one on the page is in the list.
+The page, ``claims.json`` next to it and the last lines of a run are made from one list of claims. A number enters a
+sentence only through `Telling`, so each number on the page is in the list.
 """
 
 from dataclasses import asdict, dataclass, field, fields
@@ -18,18 +18,18 @@ ANSWER, REFUTED = "answer", "refuted"  # kinds of claims with which a run ends
 
 @dataclass(frozen=True)
 class Number:
-    """One number of a sentence.
+    """A number in a sentence.
 
     Attributes:
-        estimates: what it is: a metric (``test_accuracy``, ``accuracy_loss_best``, ``reached_advantage``, …), or what
-            was given (``limit_accuracy_loss``, ``claimed_epsilon``, ``delta``, ``count``, …).
-        value: the number itself, a fraction where the sentence says per cent.
+        estimates: its meaning: a metric (``test_accuracy``, ``accuracy_loss_best``, ``reached_advantage``, …), or an
+            input (``limit_accuracy_loss``, ``claimed_epsilon``, ``delta``, ``count``, …).
+        value: the number itself, a fraction even where the sentence has a percentage.
         low, high: its interval; None if it has none.
-        shown: as it stands in the sentence.
-        dataset, model, defense: the cell that it belongs to; "" if to none.
-        qualifiers: what it depends on, named as in ``metrics.parquet`` (``prior``: the share of members among those
-            asked about).
-        among: for how many numbers at once intervals like this one hold with the stated confidence: 1 for itself alone.
+        shown: its text in the sentence.
+        dataset, model, defense: its cell; "" if it belongs to none.
+        qualifiers: further conditions, named as in ``metrics.parquet`` (``prior``: the share of members among the
+            records an attacker asks about).
+        among: number of intervals that hold simultaneously with the stated confidence, this one included.
         confidence: of the interval.
     """
 
@@ -47,7 +47,7 @@ class Number:
 
     @property
     def correction(self) -> str:
-        """How the interval pays for a choice."""
+        """Describe how the interval is corrected for a choice; "" without a correction."""
         return "bonferroni" if self.among > 1 else "none"
 
 
@@ -56,19 +56,19 @@ FIELDS = {one.name for one in fields(Number)}
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence, or few that belong together.
+    """A sentence, or a few that belong together.
 
     Attributes:
-        id: unique in the study: ``DATASET.KIND`` and a number where there are several.
-        kind: what it is about: ``answer``, ``outside``, ``accuracy``, ``epsilon``, ``proven``, ``refuted``, ….
+        id: unique in the study: ``DATASET.KIND``, with a number if there are several.
+        kind: its topic: ``answer``, ``outside``, ``accuracy``, ``epsilon``, ``proven``, ``refuted``, ….
         dataset: the data set; "" for the whole study.
-        words: the sentence; after a label and a figure, what stands below them.
-        label, figure: a heading of few words, and the number that it is about; "" for none.
-        verdict: of the answer: ``both``, ``open``, ``neither``, ``guessing``, ``untried`` or
-            ``elsewhere``; "" of others.
-        cells: (model, defense) of the cells that it is about, in the order of the sentence.
-        screen: 0: in the alarm above all; 1: before the page's first figure; 2: below it; 3: folded.
-        numbers: every number in the words.
+        words: the sentence; with a label and a figure, the text below them.
+        label, figure: a short heading and its number; "" for none.
+        verdict: for an answer: ``both``, ``open``, ``neither``, ``guessing``, ``untried`` or ``elsewhere``; "" for
+            other kinds.
+        cells: (model, defense) of its cells, in the order of the sentence.
+        screen: position on the page: 0 in the alarm at the top, 1 before the first figure, 2 below it, 3 folded.
+        numbers: all numbers in the sentence.
     """
 
     id: str
@@ -85,42 +85,42 @@ class Claim:
 
 @dataclass
 class Telling:
-    """Writes numbers into a sentence, and keeps them.
+    """Writer that puts numbers into sentences and records them.
 
     Attributes:
-        where: the cell that numbers belong to, and whatever else they share: fields of `Number`, or qualifiers.
-        numbers: those written so far.
+        where: the numbers' cell and other common properties: fields of `Number`, or qualifiers.
+        numbers: the numbers written so far.
     """
 
     where: dict[str, Any] = field(default_factory=dict)
     numbers: list[Number] = field(default_factory=list)
 
     def __call__(self, estimates: str, value: float, shown: str, **more: Any) -> str:
-        """A number, shown as it says."""
+        """Record a number and return its text."""
         given = {"low": None, "high": None, **self.where, **more}
         own = {key: given.pop(key) for key in FIELDS & given.keys()}
         self.numbers.append(Number(estimates, float(value), shown=shown, **own, qualifiers=given))
         return shown
 
     def claim(self, id: str, kind: str, dataset: str, words: str, **more: Any) -> Claim:
-        """A claim with all numbers that were written so far; ``more`` are further fields of `Claim`."""
+        """Return a claim with all numbers written so far; ``more`` are further fields of `Claim`."""
         return Claim(id, kind, dataset, words, numbers=tuple(self.numbers), **more)
 
     def percent(self, estimates: str, estimate: Estimate, **more: Any) -> str:
-        """A fraction as ``12.3 % [10.1, 14.5]``."""
+        """Format a fraction as ``12.3 % [10.1, 14.5]``."""
         return self._interval(estimates, estimate, percent(estimate), more)
 
     def fraction(self, estimates: str, estimate: Estimate, **more: Any) -> str:
-        """A number as ``0.123 [0.101, 0.145]``."""
+        """Record a number and return it as ``0.123 [0.101, 0.145]``."""
         ends = f" [{fraction(estimate.low)}, {fraction(estimate.high)}]" if np.isfinite(estimate[1:]).all() else ""
         return self._interval(estimates, estimate, fraction(estimate.value) + ends, more)
 
     def plain(self, estimates: str, value: float, **more: Any) -> str:
-        """A given number, such as an ε."""
+        """Record an input, e.g. an ε, and return its text."""
         return self(estimates, value, number(value), **more)
 
     def count(self, value: int) -> str:
-        """A number of things."""
+        """Record a count and return its text."""
         return self("count", value, f"{value:,}")
 
     def _interval(self, estimates: str, estimate: Estimate, shown: str, more: dict[str, Any]) -> str:
@@ -135,9 +135,9 @@ def percent(estimate: Estimate) -> str:
 
 
 def as_json(study: str, title: str, reduced: str, claims: list[Claim]) -> dict[str, Any]:
-    """The content of ``claims.json``: only values that JSON has, an unknown or infinite number as null.
+    """Return the content of ``claims.json``, in values that JSON has: unknown and infinite numbers become null.
 
-    ``reduced`` is what a run at a reduced scale says of itself, "" at full scale.
+    ``reduced`` is the warning of a run at a reduced scale; "" at full scale.
     """
 
     def plain(value: Any) -> Any:
@@ -155,13 +155,13 @@ def as_json(study: str, title: str, reduced: str, claims: list[Claim]) -> dict[s
 
 
 def headlines(content: dict[str, Any]) -> list[str]:
-    """Refuted claims and the deciding sentence of each data set, from the content of ``claims.json``."""
+    """Return the refuted claims and each data set's answer, from the content of ``claims.json``."""
     said = {REFUTED: "A privacy claim is broken: ", ANSWER: ""}
     return [said[claim["kind"]] + claim["words"] for claim in content["claims"] if claim["kind"] in said]
 
 
 def verdict_on(content: dict[str, Any], cell: tuple[str, str, str]) -> list[str]:
-    """Return what ``claims.json`` says of one setting: whether it is refuted, and whether the answer recommends it.
+    """Return whether ``claims.json`` refutes a setting, and whether it recommends the setting.
 
     Args:
         content: of ``claims.json``.

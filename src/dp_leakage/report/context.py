@@ -1,4 +1,4 @@
-"""Everything that a report is made from."""
+"""Input of a report: everything the page is made from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from markupsafe import Markup
 
 from dp_leakage.data.near_copies import Copies
 from dp_leakage.report.answer import Acceptable, Tested
-from dp_leakage.report.decision import Look
+from dp_leakage.report.decision import SINGLE, Look
 from dp_leakage.report.elsewhere import Elsewhere
 from dp_leakage.report.exposed import MostExposed
 
 
 @dataclass(frozen=True)
 class ReportFigure:
-    """One figure of the study.
+    """A figure of the study.
 
     Attributes:
-        name: its file name below ``figures/``, without ending.
+        name: its file name below ``figures/``, without extension.
         kind: its kind, a key of `dp_leakage.figures.FIGURES`.
         shown: the picture as PNG, or the tables as HTML (`table.html.content`).
         caption: how to read it.
@@ -32,24 +32,23 @@ class ReportFigure:
 
 @dataclass(frozen=True)
 class DataFacts:
-    """One data set of the study.
+    """Properties of a data set of the study.
 
     Attributes:
         name: in the study.
-        source: where it comes from, in words.
-        sha256: hash of the prepared data, or of the source, in hexadecimal.
+        source: its source, in words.
+        sha256: hexadecimal hash of the prepared data, or of the source.
         roles: role → number of records.
         features: shape of one record, in words ("50 numbers", "1 × 28 × 28").
         classes: number of classes.
-        warnings: sentences on what makes results on it hard to judge.
-        persons: how many persons' records training draws from; None if every record is a person of its own.
-        notes: sentences that only inform.
-        guessing: the accuracy on new records of guessing the class (`metrics.majority.guessing`), or what that scores
-            in the study's measure of use; NaN if not known.
-        constant: how guessing does on these records, if it says one thing always; else None.
-        outside: what was computed from its records and no ε covers, such as "the PCA, fitted on 800 records".
-        copies: the near-copies among the records whose membership is asked, where each has a coin or a place of its
-            own; None if they are not known.
+        warnings: sentences on properties that make results hard to judge.
+        persons: number of people whose records are used for training; None: one record per person.
+        notes: informative sentences.
+        guessing: accuracy of guessing the class of new records (`metrics.majority.guessing`), or its value in the
+            study's measure of use; NaN: unknown.
+        constant: result of a constant guess on these records; None if the best guess is not constant.
+        outside: preparation that no ε covers, e.g. "the PCA, fitted on 800 records".
+        copies: near-copies among the attacked records that are included independently; None: unknown.
     """
 
     name: str
@@ -69,31 +68,31 @@ class DataFacts:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """Everything that the page says.
+    """Everything on the page.
 
     Attributes:
         study: the study's name.
-        title: one line.
+        title: its title, one line.
         metrics: rows of all cells, with the columns that `dp_leakage.table.frames` names.
         figures: in the order of the page; one of kind ``pareto`` comes right below the answer.
         data: the data sets.
         models: model → its architecture in words.
-        attacks: attack → what it does or its settings, in words.
+        attacks: attack → its description or settings, in words.
         training: settings that all trainings share: "optimizer" → "adam", …
         repeats: models per cell.
-        seed: the study's.
-        question: what the study asks; "" for the general question.
-        paper: the paper that is reproduced, as a citation; "" if none.
-        reduced: what a run at a reduced scale says of itself (`table.origin`); "" at full scale.
+        seed: seed of the study.
+        question: the study's question; "" for the general question.
+        paper: citation of the reproduced paper; "" if none.
+        reduced: warning of a run at a reduced scale (`table.origin`); "" at full scale.
         choices: choices and caveats of the study, a sentence each.
         versions: package → version, in words.
-        exposed: the most exposed records of the cells that are shown; those of the user's own data also with ``shown``
+        exposed: the most exposed records of the shown cells; for the user's own data also with ``shown``
             (`exposed.described`) and ``called``, their names.
-        aware: whether an attack learns from models that were trained under the defense that it attacks.
-        acceptable: what a recommended setting must satisfy.
-        look: which of the planned looks at the study this is.
-        elsewhere: models that were trained elsewhere.
-        tested: data set, model, defense → how it did on new records, the same ones of all cells of a data set.
+        aware: whether a defense-aware attack was run.
+        acceptable: the limits of a recommendation.
+        look: the planned look at the study.
+        elsewhere: external models.
+        tested: data set, model, defense → results on new records, which all cells of a data set share.
     """
 
     study: str
@@ -114,6 +113,6 @@ class ReportContext:
     exposed: tuple[MostExposed, ...] = ()
     aware: bool = False
     acceptable: Acceptable = field(default_factory=Acceptable)
-    look: Look = field(default_factory=Look)
+    look: Look = SINGLE
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
     tested: Mapping[tuple[str, str, str], Tested] = field(default_factory=dict)

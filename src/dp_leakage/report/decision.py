@@ -1,20 +1,20 @@
-"""The test behind a recommendation: of all studies, at most 5 % recommend a setting that fails a limit.
+"""The test behind a recommendation: at most 5 % of all studies recommend a setting that fails a limit.
 
-A setting is good if it keeps enough of the accuracy of *every* undefended model, beats guessing, and is proven to
-protect or leaks at most so much to *every* attack at *every* threshold of a fixed list. Each of these conditions is
-tested one-sided at the same level. A bad setting violates at least one, and passes the test of that one with at most
-this level, so nothing is divided among conditions (intersection-union, Berger 1982). Only the choice among settings is
-paid for:
+A good setting keeps enough of the accuracy of *every* undefended model and beats guessing. Also, a proof protects it,
+or *every* attack's advantage at *every* threshold of a fixed list is small enough. Each condition has a one-sided test
+at the same level. A bad setting violates at least one condition and passes that test with at most this probability. So
+the error is not divided among conditions (intersection-union test, Berger 1982). It is divided only among settings:
 
-1. What surely fails a condition, at a tenth of the 5 %, is set aside. A bad setting near its limit is set aside once in
-   200 studies. One that often is, is so far from the limit that it hardly ever passes. So only what is left shares 5 %.
-2. The settings that a proof protects share once: they are tested from the weakest protection on, up to the first that
-   fails (fixed sequence). Every other setting shares for itself.
-3. Each sharer has its part of the 5 % for each of its conditions.
+1. Settings that fail a condition significantly, at a tenth of the 5 %, are set aside. A bad setting near its limit is
+set aside once in 200 studies; a setting that is set aside more often hardly ever passes. So only the remaining settings
+share the 5 %.
+2. Settings with a proof have one share together: they are tested from the weakest protection on, until one fails (fixed
+sequence). Every other setting has its own share.
+3. A share of the 5 % is the level of each condition's test.
 
-A study may be looked at several times while its repeats grow. Each planned look then has its own part of the 5 %
-instead of the whole (`Look`), so whatever its numbers have to do with those of the others, all looks together recommend
-a setting that fails in at most 5 % of studies.
+A study can plan several looks while its repeats grow. Each planned look then has its own part of the 5 % (`Look`). So
+all looks together recommend a setting that fails a limit in at most 5 % of studies, however their numbers depend on
+each other (Bonferroni).
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,25 +24,25 @@ from typing import Literal
 from dp_leakage.metrics.contrast import Contrast
 
 ALPHA = 0.05
-ASIDE = 0.1  # of the error of a look: the part with which a setting is set aside
-# Parts of the 5 % by number of planned looks. Of three, the last one has the most, since it has the most repeats.
+ASIDE = 0.1  # share of a look's error at which a setting is set aside
+# Share of the 5 % of each look, by number of planned looks. The last of three has the most repeats and the largest.
 SPENDING: dict[int, tuple[float, ...]] = {1: (1.0,), 2: (0.5, 0.5), 3: (0.25, 0.25, 0.5)}
 Is = Literal["yes", "no", "open"]
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a setting must satisfy.
+    """Conditions on a setting.
 
     Attributes:
-        use: what must be positive: accuracy less what must be kept of each undefended model's.
-        guess: the same of accuracy less that of guessing; None: not known.
-        leak: the advantages that must be small, of each attack at each threshold.
-        by_proof: whether a proof makes them so.
-        limit: what is proven of any attack's advantage; 1 if nothing is.
-        chosen_among: whether it is a private setting that may be recommended.
-        explained: whether a difference between members and others themselves may explain what attacks find.
-        hidden: whether such a difference may hide what leaks.
+        use: contrasts that must be positive: the accuracy minus the required part of each undefended model's.
+        guess: the accuracy minus the accuracy of guessing, which must be positive; None: unknown.
+        leak: the advantage of each attack at each threshold, which must be small.
+        by_proof: whether a proof limits the advantages enough.
+        limit: the proven maximum of any attack's advantage; 1 without a proof.
+        chosen_among: whether the setting is private and may be recommended.
+        explained: whether a difference between member and non-member records may explain the attacks' success.
+        hidden: whether such a difference may hide leakage.
     """
 
     use: tuple[Contrast, ...]
@@ -55,30 +55,30 @@ class Conditions:
     hidden: bool = False
 
     def keeps(self, level: float) -> bool:
-        """Return whether it is shown to keep the accuracy and to beat guessing."""
+        """Return whether the setting is shown to keep the accuracy and to beat guessing."""
         return bool(self.use) and all(one.is_above(0.0, level) for one in (*self.use, *self._guess))
 
     def loses(self, level: float) -> bool:
-        """Return whether it loses too much or only guesses, with this error for each condition."""
+        """Return whether the setting loses too much or only guesses, at this level of each condition's test."""
         return any(one.is_below(0.0, level) for one in (*self.use, *self._guess))
 
     def holds(self, advantage: float, level: float) -> bool:
-        """Return whether every attack tried is shown to have at most this advantage."""
+        """Return whether the advantage of every attack tried is shown to be within the limit."""
         return bool(self.leak) and not self.hidden and all(one.is_below(advantage, level) for one in self.leak)
 
     def leaks(self, advantage: float, level: float) -> bool:
-        """Return whether an attack has a larger advantage, with this error for each attack and threshold."""
+        """Return whether the advantage of an attack exceeds the limit, at this level of each test."""
         return not self.explained and any(one.is_above(advantage, level) for one in self.leak)
 
-    def beats(self, level: float, surely: float) -> Is:
-        """Return whether it is better than guessing; yes where that is not known. ``surely`` is the error of a no."""
+    def beats(self, level: float, reject: float) -> Is:
+        """Return whether the setting beats guessing, at the level of a yes and that of a no; yes if unknown."""
         if self.guess is None or self.guess.is_above(0.0, level):
             return "yes"
-        return "no" if self.guess.is_below(0.0, surely) else "open"
+        return "no" if self.guess.is_below(0.0, reject) else "open"
 
     @property
     def numbers(self) -> tuple[Contrast, ...]:
-        """All that is tested: the leak only where no proof limits it."""
+        """Return all tested contrasts; those of leakage only without a proof."""
         return (*self.use, *self._guess, *(() if self.by_proof else self.leak))
 
     @property
@@ -88,11 +88,11 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Look:
-    """One of the looks at a study that were planned before it ran, each with more repeats than the one before.
+    """A planned look at a study (interim analysis).
 
     Attributes:
-        planned: number of repeats of each look, ascending, at most three; empty if the study plans a single look.
-        number: which look it is, from 1.
+        planned: number of repeats of each planned look, ascending, at most three; empty for a single look.
+        number: position of this look among them, from 1.
     """
 
     planned: tuple[int, ...] = ()
@@ -100,35 +100,38 @@ class Look:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Return the error that each planned look may make."""
+        """Return the probability of a wrong recommendation at each planned look."""
         return tuple(ALPHA * part for part in SPENDING[max(len(self.planned), 1)])
 
     @property
     def level(self) -> float:
-        """Return the error that this look may make."""
+        """Return the probability of a wrong recommendation at this look."""
         return self.levels[self.number - 1]
 
     @property
     def later(self) -> dict[int, float]:
-        """Return the looks to come: number of repeats → the error that the look may make."""
+        """Return the looks to come: number of repeats → probability of a wrong recommendation."""
         return dict(zip(self.planned[self.number :], self.levels[self.number :], strict=True))
 
 
+SINGLE = Look()
+
+
 def look_of(repeats: int, planned: Sequence[int] = ()) -> Look:
-    """Return the look at a study with so many repeats, one of those ``planned`` if there are any."""
-    return Look(tuple(planned), planned.index(repeats) + 1) if planned else Look()
+    """Return the look at a study with this number of repeats, which is one of ``planned`` unless that is empty."""
+    return Look(tuple(planned), planned.index(repeats) + 1) if planned else SINGLE
 
 
 @dataclass(frozen=True)
 class Judgment:
-    """What the test shows of one setting.
+    """Test results of a setting.
 
     Attributes:
-        beats: whether it is better than guessing.
-        keeps: whether it keeps the accuracy and beats guessing.
-        protects: whether its risk is acceptable; ``no`` also where that needs a proof and there is none.
-        leaks: whether an attack surely has too large an advantage.
-        aside: whether it surely fails, so that it was set aside.
+        beats: whether the setting beats guessing.
+        keeps: whether the setting keeps the accuracy and beats guessing.
+        protects: whether the risk is acceptable; ``no`` also if the study requires a proof and there is none.
+        leaks: whether an attack's advantage significantly exceeds the limit.
+        aside: whether the setting was set aside, since it fails significantly.
     """
 
     beats: Is = "open"
@@ -145,19 +148,19 @@ def judge(
     aware: bool = True,
     error: float = ALPHA,
 ) -> tuple[list[Judgment], int]:
-    """Return what is shown of each setting, and among how many tests the error was divided.
+    """Return the judgment of each setting, and the number of tests that share the error.
 
-    Those of which both ``keeps`` and ``protects`` are ``yes`` are good together, but for this error.
+    All settings with ``keeps`` and ``protects`` both ``yes`` are good, except with a probability of ``error``.
 
     Args:
-        settings: all of a data set.
-        advantage: the largest acceptable one.
+        settings: all settings of a data set.
+        advantage: largest acceptable advantage.
         risk: ``measured``, or ``proven`` if only a proof counts as protection.
-        aware: whether an attack knows the defense. Without one, little measured leakage is no protection.
-        error: what this look may err with (`Look.level`).
+        aware: whether a defense-aware attack was run. Without one, low measured leakage is no evidence of protection.
+        error: probability of a wrong recommendation at this look (`Look.level`).
     """
-    measured, surely = aware and risk == "measured", ASIDE * error
-    fails = [one.loses(surely) or (not one.by_proof and one.leaks(advantage, surely)) for one in settings]
+    measured, reject = aware and risk == "measured", ASIDE * error
+    fails = [one.loses(reject) or (not one.by_proof and one.leaks(advantage, reject)) for one in settings]
     left = {i for i, one in enumerate(settings) if one.chosen_among and not fails[i] and (one.by_proof or measured)}
     chain = sorted((i for i in left if settings[i].by_proof), key=lambda i: -settings[i].limit)
     sharers = len(left) - len(chain) + bool(chain)
@@ -167,12 +170,12 @@ def judge(
 
     def judged(i: int) -> Judgment:
         one, level = settings[i], share if i in left else apart
-        leaks = one.leaks(advantage, surely)
+        leaks = one.leaks(advantage, reject)
         keeps: Is = "yes" if i not in untested and one.keeps(level) else "open"
         protects: Is = "no" if leaks or risk == "proven" else "open"
         if one.by_proof or (protects == "open" and measured and one.holds(advantage, level)):
             protects = "yes"
-        return Judgment(one.beats(level, surely), "no" if one.loses(surely) else keeps, protects, leaks, fails[i])
+        return Judgment(one.beats(level, reject), "no" if one.loses(reject) else keeps, protects, leaks, fails[i])
 
     return [judged(i) for i in range(len(settings))], sharers
 

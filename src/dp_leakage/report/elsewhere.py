@@ -1,4 +1,4 @@
-"""What is said of models that were trained elsewhere: their measured leakage, since there is no budget to choose."""
+"""Sentences on external models: their measured leakage. There is no budget to choose."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,11 +34,11 @@ IF_ALIKE = (
 
 @dataclass(frozen=True)
 class Others:
-    """The models that attacks compare with, or learn from.
+    """Reference or shadow models of the attacks.
 
     Attributes:
-        count: how many.
-        given: whether the user gave them, so that nothing is known of their training; else they are trained here.
+        count: their number.
+        given: whether the user supplied them, so that their training is unknown; otherwise dp-leakage trains them.
     """
 
     count: int
@@ -47,14 +47,14 @@ class Others:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Models that were trained elsewhere.
+    """External models of a study.
 
     Attributes:
         models: their names in the study.
-        references, shadows: what attacks compare with and learn from; None if there are none.
-        online: whether attacks were run that use references trained on the records in question.
-        draws: model → how many answers about each record were averaged, if they are drawn at random.
-        resemblance: (data set, model) → how like the references are to the model.
+        references, shadows: reference and shadow models; None if there are none.
+        online: whether online attacks were run.
+        draws: model → number of averaged answers per record, for models with random answers.
+        resemblance: (data set, model) → the similarity of the references to the model.
     """
 
     models: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Elsewhere:
 
 
 def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame) -> list[Claim]:
-    """What is not folded, for one data set. ``metrics``: rows of all cells."""
+    """Return the unfolded claims on one data set. ``metrics``: rows of all cells."""
     tell = Telling({"dataset": answer.dataset})
     measured = [_measured(one, elsewhere, tell) for one in answer.told]
     if len(measured) > 1:
@@ -85,7 +85,7 @@ def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame
 
 
 def told_from_none(leak: Leak) -> bool:
-    """Whether a leak is told apart from none: by the advantage, or else by a TPR that pays for the rates looked at."""
+    """Return whether leakage is shown: by the advantage, or by a TPR corrected for the number of rates."""
     looked = 1 + len(leak.tprs)
     return leak.advantage.low > 0 or any(
         simultaneous(tpr, looked, (0.0, 1.0)).low > fpr for fpr, tpr in leak.tprs.items()
@@ -93,7 +93,7 @@ def told_from_none(leak: Leak) -> bool:
 
 
 def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
-    """The sentence that decides."""
+    """Return the answer."""
     leak, where = one.leak, _where(one)
     if leak is None:
         return "no membership attack was run on the model, so nothing is known of its leakage."
@@ -116,7 +116,7 @@ def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
 
 
 def _verdict(leak: Leak, unlike: bool, tell: Telling) -> str:
-    """Whether the model leaks. References that are ``unlike`` it do not show what it were without these records."""
+    """Return whether the model leaks. ``unlike`` references do not show the model's outputs without these records."""
     found, shown = leak.sources, told_from_none(leak)
     if found is None:  # chance drew members and others from one source
         return LEAKS if shown else NOT_SHOWN
@@ -136,7 +136,7 @@ def _verdict(leak: Leak, unlike: bool, tell: Telling) -> str:
 
 
 def unlike(resemblance: Resemblance, tell: Telling) -> str:
-    """A warning that the references are unlike the model; "" if they are like it."""
+    """Warn if the references differ from the model; otherwise return ""."""
     told = []
     for what, pair in resemblance.unlike().items():
         own = tell(f"{what}_of_target", pair.target, f"{100 * pair.target:.1f}")
@@ -154,7 +154,7 @@ WHAT = {"accuracy": "accuracy on held-out records", "gap": "accuracy gap between
 
 
 def _compared(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
-    """With whom attacks compare, and what was not run."""
+    """Name the models that attacks compare with, and the attacks that were not run."""
     tell = Telling({"dataset": answer.dataset})
     told, missing = [], []
     for role, others, verb in (
@@ -174,7 +174,7 @@ def _compared(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
 
 
 def _averaged(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
-    """What the attacker does about answers that are drawn at random."""
+    """Describe how attacks treat random answers."""
     tell = Telling({"dataset": answer.dataset})
     words = [
         f"The attacker asks {name(model)} {tell.count(draws)} times about each record and takes the mean of the "
@@ -188,9 +188,9 @@ def _averaged(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
 
 
 def _without_references(one: Setting, place: int, metrics: pd.DataFrame) -> list[Claim]:
-    """The strongest attack that needs no references: those may be unlike the model, and then it is the one to quote.
+    """Report the strongest attack without references, which is valid even if the references differ from the model.
 
-    Its interval holds for all such attacks at once, since it is the largest of them.
+    Its interval is simultaneous for all such attacks, since the largest is selected.
     """
     frame = chosen(metrics, {})
     frame = frame[(frame["dataset"] == one.dataset) & (frame["model"] == one.model) & frame["value"].notna()]
@@ -217,7 +217,7 @@ def _without_references(one: Setting, place: int, metrics: pd.DataFrame) -> list
 
 
 def _largest(rows: pd.DataFrame, limits: tuple[float, float]) -> tuple[str, Estimate]:
-    """The attack with the largest value, and an interval that holds for all of them together."""
+    """Return the attack with the largest value, with an interval that is simultaneous for all attacks."""
     best = rows.loc[rows["value"].idxmax()]
     alone = Estimate(float(best["value"]), float(best["low"]), float(best["high"]))
     return str(best["attack"]), simultaneous(alone, len(rows), limits)
@@ -227,7 +227,7 @@ _COMPARING = [attack for attack, entry in ATTACKS.items() if entry.needs == "ref
 
 
 def _tiles(one: Setting, place: int) -> list[Claim]:
-    """The advantage, each TPR at a low FPR, and the accuracy."""
+    """Return tiles with the advantage, each TPR at a low FPR, and the accuracy."""
     found: list[Claim] = []
 
     def add(kind: str, label: str, shown: str, words: str, tell: Telling) -> None:

@@ -1,4 +1,4 @@
-"""What attacks surely reach beyond what is proven of any attack: something there is wrong."""
+"""Attacks that significantly exceed a proven limit, so that mechanism, accounting or attack is wrong."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from dp_leakage.table.frames import is_private
 
 @dataclass(frozen=True)
 class Compared:
-    """A number that is measured, and the metric that no attack can exceed in it.
+    """A measured metric and the metric that limits it.
 
     Attributes:
         measured, proven: metrics.
-        attack: the attack whose rows count; "" for each by itself.
-        key: columns beside the cell's in which both agree.
-        limits: the range of the number.
+        attack: the attack whose rows count; "": each attack separately.
+        key: columns, besides the cell's, in which both agree.
+        limits: range of the metric.
     """
 
     measured: str
@@ -47,10 +47,10 @@ class Exceeded:
 
     Attributes:
         row: the measured row.
-        metric, proven: what was measured, and what limits it.
-        low: the lower end of an interval so wide that those of all numbers compared in the study hold together.
-        limit: what is proven of any attack.
-        among: how many numbers were compared.
+        metric, proven: the measured metric and its limit.
+        low: lower end of an interval that is simultaneous for all numbers compared in the study.
+        limit: the proven limit.
+        among: number of comparisons.
     """
 
     row: "pd.Series[Any]"
@@ -62,17 +62,17 @@ class Exceeded:
 
     @property
     def cell(self) -> tuple[str, str, str]:
-        """Data set, model, defense."""
+        """Return data set, model and defense."""
         return str(self.row["dataset"]), str(self.row["model"]), str(self.row["defense"])
 
 
 def exceeded(metrics: pd.DataFrame) -> list[Exceeded]:
-    """The numbers of private models that surely exceed a proven limit.
+    """Return the numbers of private models that significantly exceed a proven limit.
 
     Args:
         metrics: rows of all cells, over all repeats and of single ones.
 
-    What a difference between members and others themselves may explain exceeds nothing.
+    Numbers that a difference between member and non-member records may explain are left out.
     """
     sources = sources_of(metrics)
     return [one for compared in COMPARED for one in _exceeded(metrics, compared, sources)]

@@ -1,7 +1,7 @@
-"""Every cell as a point that a reader can choose: what the page's script draws, and the tiles that it then shows.
+"""Points and tiles of the page's interactive picture: one point a cell.
 
-All words and numbers are made here. The script places points and moves between them; it only computes what an
-accusation is worth, for the share of members that the reader gives.
+All words and numbers are made here. The script only moves points, and computes the precision of an accusation from the
+share of members that the reader enters.
 """
 
 import json
@@ -25,14 +25,15 @@ FEWEST = 2  # points that are worth a picture
 
 @dataclass(frozen=True)
 class Explored:
-    """What a reader can choose among.
+    """Content of the interactive picture.
 
     Attributes:
-        measures: key → what the picture's upward axis is, in words; the first is shown first.
+        measures: key → label of the vertical axis; the first is shown first.
         groups: data set and model of each picture, in words; the first is shown first.
-        points: a cell each, as `_point` makes it.
+        points: one per cell, as `_point` makes it.
         tiles: the tiles of each point.
-        limits: group → what the use must be at least and an advantage at most; none without an undefended model.
+        limits: group → the smallest acceptable use and the largest acceptable advantage; empty without an undefended
+            model.
     """
 
     measures: dict[str, str]
@@ -43,16 +44,16 @@ class Explored:
 
     @property
     def as_json(self) -> str:
-        """What the script reads: JSON that cannot end the element that it stands in."""
+        """Return JSON for the script, escaped so that it cannot end its HTML element."""
         content = {"measures": self.measures, "groups": self.groups, "points": self.points, "limits": self.limits}
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def explored(answers: Sequence[Answer], outside: Mapping[str, Sequence[str]] | None = None) -> Explored | None:
-    """All cells with a measured use and leakage; None if there is nothing to choose.
+    """Return all cells with a measured use and leakage; None if there are none.
 
-    ``outside``: data set → what no ε covers.
+    ``outside``: data set → preparation that no ε covers.
     """
     uncovered = outside or {}
     chosen = [
@@ -89,7 +90,7 @@ def explored(answers: Sequence[Answer], outside: Mapping[str, Sequence[str]] | N
 
 
 def marks_of(answer: Answer) -> dict[str, float]:
-    """Kind of a tile → the number of the best undefended model, in [0, 1]; none beside models trained elsewhere."""
+    """Return kind of tile → value of the best undefended model, in [0, 1]; empty for external models."""
     if answer.best is None or answer.kind == "elsewhere":
         return {}
     leak = answer.best.leak
@@ -106,8 +107,8 @@ def _rate(fpr: float) -> str:
 
 
 def _point(answer: Answer, one: Setting, several: bool, outside: Sequence[str]) -> dict[str, Any]:
-    """A cell: where it stands (values with their intervals, fractions), what is said of it, and for an accusation the
-    attack's rates and the proven limit, with what that takes as known.
+    """Return a cell's point: position (fractions with intervals), tiles, and for an accusation the attack's rates, the
+    proven limit and the assumptions of the proof.
     """
     assert one.leak is not None
     known = given(one, outside, Telling())
@@ -141,7 +142,7 @@ def _point(answer: Answer, one: Setting, several: bool, outside: Sequence[str]) 
 
 
 def _accused(one: Setting, known: str) -> dict[str, Any]:
-    """The rates that decide what an accusation is worth, at the smallest rate of false alarms that was measured."""
+    """Return the rates behind the precision of an accusation, at the smallest measured false positive rate."""
     assert one.leak is not None
     fpr = min(one.leak.tprs)
     most = one.proven.tprs.get(fpr) if one.proven else None

@@ -1,4 +1,4 @@
-"""The records that an attacker singles out, and what they are."""
+"""The most exposed records, and their descriptions."""
 
 from dataclasses import dataclass
 
@@ -17,19 +17,20 @@ SHOWN = 4  # how many features of a record are named
 
 @dataclass(frozen=True)
 class MostExposed:
-    """The records that stand out in one cell by more than chance.
+    """The records of one cell that stand out by more than chance.
 
     Attributes:
-        records: the first of them, a row each: ``record`` (row of data.npz) and, with coins, ``evidence``
-            (`exposure.evidence`), and the counts of `vulnerability` with intervals that hold for those that are shown,
-            if the non-members can measure that rate. With fixed members: ``nonmembers_above`` (mean over the repeats of
-            the share of non-members whose score is at least the record's, in [0, 1]: the false positive rate at which
-            the record is named), ``flagged`` (repeats in which the attack itself named it), ``runs`` (repeats) and
-            ``tied`` (how many members are exactly as exposed).
-        count: how many stand out.
-        among: of how many records, or members.
-        repeats: how many models the scores are of.
-        at_least: with coins, how many of those give themselves away, with 95 % confidence; None for fixed members.
+        records: the first ones, one per row: ``record`` (row of data.npz) and, with random inclusion, ``evidence``
+            (`exposure.evidence`), and the counts of `vulnerability` with simultaneous intervals, if the non-members can
+            measure that rate. With fixed members: ``nonmembers_above`` (mean over the repeats of the share of
+            non-members whose score is at least the record's, in [0, 1]: the false positive rate at which the attack
+            identifies the record), ``flagged`` (repeats in which the attack identifies it at its own threshold),
+            ``runs`` (repeats) and ``tied`` (number of equally exposed members).
+        count: number of records that stand out.
+        among: number of records, or members, considered.
+        repeats: number of models.
+        at_least: with random inclusion, the number of records that are truly exposed, with 95 % confidence; None for
+            fixed members.
         cell: data set, model, defense and attack.
     """
 
@@ -42,16 +43,16 @@ class MostExposed:
 
     @property
     def by_coins(self) -> bool:
-        """Whether coins put each record in or out of every repeat."""
+        """Return whether random inclusion decides in each repeat which records are members."""
         return self.at_least is not None
 
     @property
     def too_few_repeats(self) -> bool:
-        """Whether nobody can be listed, however much leaks."""
+        """Return whether there are too few repeats to list any record, however much leaks."""
         return self.by_coins and self.repeats < REPEATS
 
     def words(self, many: str) -> str:
-        """How many stand out; ``many`` is what they are called."""
+        """Say how many records stand out; ``many`` is the plural for records."""
         if self.too_few_repeats:
             return (
                 f"With {self.repeats} models per setting none of the {many} can be told from chance, however much "
@@ -64,11 +65,11 @@ class MostExposed:
 
 
 def most_exposed(frame: pd.DataFrame, n: int = 10) -> MostExposed:
-    """Return the records that stand out by more than chance, and the first n of them.
+    """Return the records that stand out by more than chance, of which the first n are listed.
 
     Args:
         frame: scores of one attack on one cell: repeat, record, member, score (higher = more likely member), flagged.
-        n: how many rows.
+        n: maximum number of listed records.
     """
     (score, record, flagged), member = by_repeat(frame, ["score", "record", "flagged"], ["record"])
     if member.ndim == 2:
@@ -100,7 +101,7 @@ def most_exposed(frame: pd.DataFrame, n: int = 10) -> MostExposed:
 
 
 def described(raw: Raw, records: list[int]) -> list[str]:
-    """A description of each record: its class and its most unusual features, or its picture as a ``data:`` address.
+    """Describe each record: its class and its most unusual features, or its picture as a ``data:`` address.
 
     Args:
         raw: the user's own data, as loaded from their source.
@@ -124,7 +125,7 @@ def _column(raw: Raw, number: int) -> str:
 
 
 def _picture(pixels: np.ndarray) -> str:
-    """An image (channels, height, width) in [0, 1] as a PNG in a ``data:`` address."""
+    """Return an image (channels, height, width) in [0, 1] as a PNG in a ``data:`` address."""
     from base64 import b64encode
     from io import BytesIO
 

@@ -1,7 +1,7 @@
-"""The first screen of an answer: a verdict in a word, cards with each number against its limit, and 100 guesses.
+"""The first screen of an answer: a verdict in a word, cards that compare numbers with limits, and 100 guesses.
 
-A card says "within" or "beyond" its limit by the test alone (`decision`), never by the interval that it draws. All its
-numbers are those of the tiles of the same setting, which are claims.
+The test alone (`decision`) decides whether a card says "within" or "beyond" its limit, not the drawn interval. The
+numbers are those of the setting's tiles, which are claims.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ STRONG, MODERATE = 0.1, 0.5  # proven advantages up to which a guarantee is call
 
 @dataclass(frozen=True)
 class Chip:
-    """The verdict: a sign and a word, with a color that says the same."""
+    """The verdict: a sign, a word and a color."""
 
     sign: str
     word: str
@@ -38,14 +38,14 @@ class Chip:
 
 @dataclass(frozen=True)
 class Card:
-    """One number of the setting that the answer is about, against its limit.
+    """A number of the answer's setting, compared with its limit.
 
     Attributes:
-        label: what it is.
-        state: where it lies, by the test.
+        label: name of the number.
+        state: its state, by the test.
         figure: the number.
-        words: its interval, and what it is compared with.
-        gauge: a drawing of it, as SVG.
+        words: its interval and its limit.
+        gauge: an SVG drawing.
     """
 
     label: str
@@ -57,13 +57,14 @@ class Card:
 
 @dataclass(frozen=True)
 class Guesses:
-    """Right guesses of an attacker who is shown 100 records, half of them members.
+    """Number of right guesses of an attacker who is shown 100 records, half of them members.
 
     Attributes:
-        setting: whom the attack is on.
-        measured, undefended: by the strongest attack, on it and on the best undefended model; None if none was run.
-        most: by any attack; None if nothing is proven.
-        bar: a drawing of these, as SVG.
+        setting: the attacked setting.
+        measured, undefended: by the strongest attack, on this setting and on the best undefended model; None without
+            attack.
+        most: the proven maximum of any attack; None without a proof.
+        bar: an SVG drawing.
     """
 
     setting: str
@@ -93,14 +94,14 @@ def chip_of(answer: Answer) -> Chip:
 
 
 def about(answer: Answer) -> str:
-    """Return whose numbers the cards are, where the sentence above them names two settings; else ""."""
+    """Name the setting of the cards if the sentence above names two; otherwise return ""."""
     return _called(answer.told[0]) if answer.kind == "neither" and len(answer.told) > 1 else ""
 
 
 def cards_of(answer: Answer, outside: Sequence[str] = ()) -> list[Card]:
-    """Return the cards of the setting that an answer is about first; none where there is nothing to choose.
+    """Return the cards of the answer's first setting; none where there is nothing to choose.
 
-    ``outside`` is what no ε of the data set covers.
+    ``outside`` is the preparation that no ε of the data set covers.
     """
     if answer.kind not in ("both", "open", "neither"):
         return []
@@ -109,7 +110,7 @@ def cards_of(answer: Answer, outside: Sequence[str] = ()) -> list[Card]:
 
 
 def guesses_of(answer: Answer) -> Guesses | None:
-    """Return what an attacker can do against the setting that an answer is about first; None without an attack."""
+    """Return the attacker's right guesses on the answer's first setting; None without an attack."""
     if answer.kind not in ("both", "open", "neither") or (one := answer.told[0]).leak is None:
         return None
     bare = answer.best.leak if answer.best else None
@@ -123,7 +124,6 @@ def _of_100(advantage: float) -> int:
     return round(50 + 50 * max(advantage, 0.0))
 
 
-# ---------------------------------------------------------------------- cards
 def _lost(answer: Answer, one: Setting) -> Card | None:
     if not np.isfinite(one.loss.value) or answer.best is None:
         return None
@@ -189,9 +189,8 @@ def _called(one: Setting) -> str:
     return f"{budget_words(one)} ({name(one.model)})"
 
 
-# ---------------------------------------------------------------------- drawings
 def _gauge(found: Estimate, limit: float, words: str, width: float, mark: float | None = None) -> Markup:
-    """Draw a track from 0 to ``width`` with what is acceptable, limit, interval, value, and the undefended model."""
+    """Draw a track from 0 to ``width`` with the acceptable range, limit, interval, value and the undefended model."""
 
     def x(value: float) -> float:
         return LEFT + (RIGHT - LEFT) * min(max(value / width, 0.0), 1.0)

@@ -1,9 +1,9 @@
-"""What would decide an open answer: how likely more repeats would, or how many records it would take.
+"""Forecast for an open answer: the probability that more repeats decide, or the number of records needed.
 
-The numbers of a study move on as more repeats come in, by what their variances now say less what these will be then.
-So its predictive power is found by drawing where they may go, and judging each draw as the study itself is judged
-(Spiegelhalter, Freedman & Blackburn 1986). All numbers of one setting's leakage move together, and so do those of its
-accuracy. It is of more repeats of the same records, so the part of the variance that the records make stays.
+The variances of a study's numbers predict how far more repeats may move them. The forecast draws such later results and
+judges each as the study itself is judged (predictive power: Spiegelhalter, Freedman & Blackburn 1986). All leakage
+numbers of a setting move together, and so do all numbers of its accuracy. The records stay the same, so the records'
+part of the variance stays.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from dp_leakage.metrics.contrast import Contrast
 from dp_leakage.metrics.intervals import FEWEST_REPEATS
-from dp_leakage.report.decision import ALPHA, Conditions, Look, judge
+from dp_leakage.report.decision import ALPHA, SINGLE, Conditions, Look, judge
 
 WANTED = 0.8  # the probability that is called enough
 TIMES = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # how many times the repeats are asked about
@@ -25,11 +25,12 @@ DRAWS = 200
 
 @dataclass(frozen=True)
 class Forecast:
-    """How likely more repeats would decide.
+    """Forecast of what more repeats would decide.
 
     Attributes:
-        repeats: the smallest number asked about that decides with a probability of `WANTED`; else the largest.
-        probability: that a study with so many would recommend a setting or find that none meets both limits.
+        repeats: the smallest number tried that decides with probability `WANTED`; otherwise the largest tried.
+        probability: probability that a study with so many repeats recommends a setting or finds that none meets both
+            limits.
     """
 
     repeats: int
@@ -37,15 +38,15 @@ class Forecast:
 
 
 def forecast(
-    settings: Sequence[Conditions], advantage: float, risk: str, aware: bool, look: Look = Look()
+    settings: Sequence[Conditions], advantage: float, risk: str, aware: bool, look: Look = SINGLE
 ) -> Forecast | None:
-    """Return what more repeats would do; None if the study has too few to tell.
+    """Forecast the decision after more repeats; None with too few repeats for a forecast.
 
     Args:
-        settings: all of a data set.
+        settings: all settings of a data set.
         advantage, risk, aware: as for `decision.judge`.
-        look: which of the planned looks this is. If more are planned, only their numbers of repeats are asked about,
-            each with the error that it may make; else any number, with the error of this look once more.
+        look: the planned look. The forecast is for the looks to come, each at its own level; after the last one, for
+            any number of repeats at the level of the last.
     """
     found, _ = judge(settings, advantage, risk, aware, look.level)
     near = [one for one, own in zip(settings, found, strict=True) if one.chosen_among and not own.aside]
@@ -78,7 +79,7 @@ def _likely(
 
 
 def decides(settings: Sequence[Conditions], advantage: float, risk: str, aware: bool, error: float = ALPHA) -> bool:
-    """Return whether a setting is recommended, or each surely fails a limit. Arguments as for `decision.judge`."""
+    """Return whether a setting is recommended, or every setting significantly fails a limit."""
     found, _ = judge(settings, advantage, risk, aware, error)
     fails = ["no" in (own.keeps, own.protects) for one, own in zip(settings, found, strict=True) if one.chosen_among]
     return all(fails) or any(
@@ -96,10 +97,10 @@ def _later(one: Conditions, repeats: int, use: float, leak: float) -> Conditions
 
 
 def times_records(one: Conditions, advantage: float, error: float = ALPHA) -> float | None:
-    """Return how many times the records would confirm a setting, with any number of repeats and probability `WANTED`.
+    """Return the factor on the number of records that would confirm a setting with probability `WANTED`.
 
-    ``error`` is what the test may err with. None if a number misses its limit as measured, so that nothing would confirm it while that stays so. At most 1 if
-    the records suffice.
+    The number of repeats is unlimited, ``error`` the level of the test. None: a measured number misses its limit, so
+    that more records of this kind would not confirm the setting. At most 1: the records suffice.
     """
     reach = float(ndtri(1 - error) + ndtri(WANTED))
 

@@ -1,4 +1,4 @@
-"""The group of records in which attacks find most, in a sentence for each data set, undefended and private."""
+"""Sentences on groups of records: the group with the largest leakage, for each data set, undefended and private."""
 
 import pandas as pd
 
@@ -11,12 +11,12 @@ METRIC, LIMITS = "group_excess", (-2.0, 2.0)
 
 
 def group_claims(metrics: pd.DataFrame) -> list[Claim]:
-    """Of each data set, the group that stands out most, among undefended models and among private ones.
+    """Return for each data set claims on the group with the largest leakage, among undefended and among private models.
 
     Args:
         metrics: rows as `dp_leakage.table.frames` names them, of single repeats too.
 
-    The interval is so wide that those of all groups, attacks and models of its kind on the data set hold together.
+    The interval is simultaneous for all groups, attacks and models of this kind on the data set.
     """
     return [_claim(*own) for own in by_kind(metrics[metrics["metric"] == METRIC])]
 
@@ -44,7 +44,7 @@ def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
 
 
 def records(by: str, group: str) -> str:
-    """The records of a group: ``records of class benign``, ``with age: over 45``, ``that occur once``."""
+    """Name the records of a group: ``records of class benign``, ``with age: over 45``, ``that occur once``."""
     if by == "duplicates":
         return f"records that occur {group}"
     return f"records {'of' if by == 'class' else 'with'} {called(by, group)}"

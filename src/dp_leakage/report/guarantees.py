@@ -1,4 +1,4 @@
-"""What the mathematics proves about a cell against any attack, and what a risk means for a person."""
+"""Sentences on proven limits of any attack on a cell, and on the risk for one person."""
 
 from dataclasses import dataclass
 from math import inf, isfinite, nan
@@ -25,11 +25,11 @@ class Proven:
     Attributes:
         advantage: TPR − FPR.
         tprs: FPR → TPR.
-        mu: μ of Gaussian noise that allows this advantage.
-        exact: whether that is exactly the cell's own noise.
-        neighbors: the neighboring data sets, which are those of the study's attack game.
-        mu_bound: μ of Gaussian noise that bounds the whole curve; infinite if none does.
-        regret: what that μ gives away (`TradeOff.regret`).
+        mu: μ of the Gaussian mechanism with this advantage.
+        exact: whether the cell's mechanism is exactly that one.
+        neighbors: the neighboring data sets of the study's attacks.
+        mu_bound: smallest μ of a Gaussian mechanism that bounds the whole trade-off curve; infinite if none does.
+        regret: looseness of that bound (`TradeOff.regret`).
     """
 
     advantage: float
@@ -42,7 +42,7 @@ class Proven:
 
 
 def proven_of(here: pd.DataFrame, defense: str) -> Proven | None:
-    """What is proven about a cell, from the metrics of its data set and model; None if nothing is."""
+    """Return the proven limits of a cell, from the metrics of its data set and model; None without a proof."""
     rows = here[(here["defense"] == defense) & here["metric"].isin(["advantage_proven", "tpr_proven", *BY_GAUSSIAN])]
     if rows.empty:
         return None
@@ -55,7 +55,7 @@ def proven_of(here: pd.DataFrame, defense: str) -> Proven | None:
 
 
 def proven_words(proven: Proven | None, tell: Telling, given: str = "") -> str:
-    """The sentence on what is proven about a cell; ``given`` is what that takes as known."""
+    """Return the sentence on a cell's proven limits; ``given`` names the assumptions."""
     if proven is None:
         return "Nothing is proven of attacks that were not tried."
     said = {"neighbors": proven.neighbors}
@@ -77,7 +77,7 @@ def proven_words(proven: Proven | None, tell: Telling, given: str = "") -> str:
 
 
 def _bounded(proven: Proven, tell: Telling, said: dict[str, str]) -> str:
-    """The one number that bounds the whole curve, and what it gives away; "" if there is none."""
+    """Return the sentence on the one number that bounds the whole curve, and its looseness; "" if there is none."""
     if not isfinite(proven.mu_bound):
         return ""
     mu = tell("mu_bound", proven.mu_bound, rounded_up(proven.mu_bound), **said)
@@ -86,9 +86,9 @@ def _bounded(proven: Proven, tell: Telling, said: dict[str, str]) -> str:
 
 
 def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling, given: str = "") -> str:
-    """What an accusation is worth, for a reader who has never seen a privacy paper; "" if nothing was measured.
+    """Explain the precision of an accusation to a reader outside the field; "" if nothing was measured.
 
-    ``given`` is what the proof takes as known.
+    ``given`` names the assumptions of the proof.
     """
     if leak is None or not leak.tprs:
         return ""
@@ -120,7 +120,9 @@ def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling, given: s
 
 
 def too_few_words(leak: Leak, tell: Telling) -> str:
-    """Which small rates cannot be measured, how many non-members they take, and the lowest that can; "" if all can."""
+    """Name the small rates that cannot be measured, the non-members they need, and the lowest measurable rate; "" if
+    all can.
+    """
     if not leak.too_few:
         return ""
     fpr, worth = max(leak.too_few.items())
@@ -137,13 +139,13 @@ def too_few_words(leak: Leak, tell: Telling) -> str:
 
 
 def choice_words(tried: int, tell: Telling, told: int = 1, recommended: bool = True) -> str:
-    """How the named cells were chosen, and that no ε covers the choice.
+    """Say how the named cells were chosen, and that no ε covers the choice.
 
     Args:
-        tried: the private settings that they were chosen among.
+        tried: the private settings among which they were chosen.
         tell: writes numbers.
-        told: how many were named.
-        recommended: whether one is recommended; else they were only picked to be named.
+        told: number of named cells.
+        recommended: whether one is recommended.
     """
     if tried < 2:
         return ""
@@ -161,5 +163,5 @@ def _rate(fpr: float, tell: Telling) -> str:
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
-    """Rounded up to so many digits behind the point, so that a proven limit is never stated too small."""
+    """Round up to so many decimals, so that a proven limit is never understated."""
     return decimals_up(value, digits) if isfinite(value) else "–"

@@ -1,4 +1,4 @@
-"""What an attacker reaches in one cell: the numbers behind every sentence and table of the page about leakage."""
+"""Measured leakage of a cell: the numbers behind all of the page's sentences and tables on leakage."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,16 +16,16 @@ ESTIMATE = ["value", "low", "high"]
 
 @dataclass(frozen=True)
 class Leak:
-    """The leakage of one cell by the strongest of its membership attacks.
+    """Leakage of a cell by its strongest membership attack.
 
     Attributes:
-        attack: which one that is.
-        tried: how many there were to choose from.
-        advantage: the best TPR − FPR, at a threshold chosen on other records, less the luck of choosing the attack.
-        tprs: FPR → TPR of the attack that is strongest at that rate, without rates that cannot be measured.
+        attack: name of the attack.
+        tried: number of attacks tried.
+        advantage: the cross-validated advantage, corrected for the choice of attack.
+        tprs: FPR → TPR of the strongest attack at that rate; only measurable rates.
         auc: of ``attack``.
-        too_few: FPR → how many independent non-members there are, of rates that cannot be measured with so few.
-        sources: how members and others differ by themselves; None where chance drew them from one source.
+        too_few: FPR → number of independent non-members, for rates that so few cannot measure.
+        sources: differences between member and non-member records; None if drawn at random from one source.
     """
 
     attack: str
@@ -38,17 +38,17 @@ class Leak:
 
     @property
     def explained(self) -> bool:
-        """Whether a difference between members and others themselves may explain what the attack finds."""
+        """Return whether a difference between member and non-member records may explain the attack's success."""
         return self.sources is not None and self.sources.explains(self.attack)
 
     @property
     def shifted(self) -> bool:
-        """Whether members and others are shown to differ by themselves."""
+        """Return whether member and non-member records are shown to differ."""
         return self.sources is not None and self.sources.shifted
 
 
 def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
-    """(data set, model, defense) → its leak, for the cells with membership attacks; rows over all repeats."""
+    """Return (data set, model, defense) → leakage, for cells with membership attacks; rows over all repeats."""
     if not (frame["metric"] == "reached_advantage").any():
         return {}
     rows = reached(frame)

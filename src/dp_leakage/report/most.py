@@ -1,4 +1,4 @@
-"""The largest of several measured numbers, with an interval that pays for having looked at all of them."""
+"""The largest of several measured numbers, with a simultaneous interval."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from dp_leakage.table.frames import is_private
 
 @dataclass(frozen=True)
 class Most:
-    """The number that stands out most.
+    """The largest number.
 
     Attributes:
-        found: the number, with an interval so wide that those of all hold together.
+        found: the number, with an interval that is simultaneous for all.
         row: its row.
-        count: how many numbers there are.
-        largest: whether none is further above chance; else one is, but not surely above it.
+        count: how many numbers were compared.
+        largest: whether it is the furthest above chance; otherwise a larger one is not significant.
     """
 
     found: Estimate
@@ -31,12 +31,12 @@ class Most:
     largest: bool
 
     def words(self, kinds: str, tell: Telling, what: str = "the most") -> str:
-        """``, the most of 6 pairs, whose intervals hold together``; "" for a number alone.
+        """Return ``, the most of 6 pairs, whose intervals hold together``; "" for a single number.
 
         Args:
-            kinds: what there are so many of.
+            kinds: plural name of the compared things.
             tell: writes numbers.
-            what: what the number is of those.
+            what: role of the number among them.
         """
         if self.count == 1:
             return ""
@@ -45,7 +45,7 @@ class Most:
 
 
 def by_kind(rows: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """(data set, ``undefended`` or ``private``, the rows of such models), wherever there are rows."""
+    """Yield the data set, ``undefended`` or ``private``, and the rows of these models."""
     kinds = {"undefended": rows[rows["defense"] == "none"], "private": rows[is_private(rows)]}
     for dataset in dict.fromkeys(rows["dataset"]):
         for kind, of_kind in kinds.items():
@@ -60,13 +60,13 @@ def most(
     limits: tuple[float, float],
     guess: "float | pd.Series[float]" = 0.0,
 ) -> Most:
-    """The number that stands out most: of those surely above what it is by chance, else of all, the furthest above.
+    """Return the number furthest above chance, among significant numbers if there are any.
 
     Args:
         rows: of one metric, over all repeats and of single ones.
-        key: the columns that tell the numbers apart.
+        key: the columns that identify a number.
         limits: the range of the metric.
-        guess: what it is by chance, for all numbers or for each row.
+        guess: its value by chance, for all numbers or for each row.
     """
     chance = np.broadcast_to(guess, len(rows))[(rows["repeat"] == ALL).to_numpy()]
     together = rows[rows["repeat"] == ALL]

@@ -1,4 +1,4 @@
-"""All studies of a results folder on one page: when each was finished, and what it found."""
+"""Overview page of all studies in a results folder: completion times and answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ TEMPLATE = Path(__file__).with_name("overview.html")
 
 @dataclass(frozen=True)
 class Entry:
-    """One study.
+    """A study on the overview.
 
     Attributes:
-        study: its name.
-        title: one line.
+        study: name of the study.
+        title: its title, one line.
         page: its report, relative to the overview; "" if there is none.
         finished: when the report was written, in words; "" if there is none.
-        reduced: what a run at a reduced scale says of itself; "" at full scale.
-        trouble: why it is not whole; "" if it is.
-        answers: the deciding sentence of each data set.
+        reduced: warning of a run at a reduced scale; "" at full scale.
+        trouble: why it is incomplete; "" if complete.
+        answers: the answer for each data set.
     """
 
     study: str
@@ -33,7 +33,7 @@ class Entry:
 
 
 def render(folder: str, entries: Sequence[Entry]) -> str:
-    """The page, with the studies in the order given. It loads nothing and runs nothing."""
+    """Return the page, with the studies in the given order. It loads nothing and runs nothing."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 

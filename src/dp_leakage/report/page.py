@@ -1,4 +1,4 @@
-"""From a context to HTML."""
+"""The report's HTML page, from its context."""
 
 import re
 from base64 import b64encode
@@ -44,7 +44,7 @@ SHOWN_AS_TABLE = "members_exposed"  # the page shows the same numbers as a table
 
 
 def told(context: ReportContext) -> list[Claim]:
-    """What the page says of the study's question, in the order of the page; ``claims.json`` has the same."""
+    """Return the page's claims in their order, as in ``claims.json``."""
     return _told(context, answers_of(context))
 
 
@@ -72,7 +72,7 @@ def _told(context: ReportContext, answered: list[Answer]) -> list[Claim]:
 
 
 def _of_copies(data: DataFacts) -> list[Claim]:
-    """That what near-copies leak is understated, before all else where they are many; the data's warnings name any."""
+    """Warn that leakage through near-copies is understated, at the top of the page if there are many."""
     found = data.copies
     if found is None or not found.records >= MANY_COPIES * found.among > 0:
         return []
@@ -87,7 +87,7 @@ def _of_copies(data: DataFacts) -> list[Claim]:
 
 
 def _of_attacks(metrics: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """Of the attacks among these rows: what those do that know a defense, and what others must have."""
+    """Describe the defense-aware attacks among these rows, and the needs of other attacks."""
     run = {attack: entry for attack, entry in ATTACKS.items() if attack in set(metrics["attack"])}
     return {
         "adaptive": {attack: entry.adapts for attack, entry in run.items() if entry.adapts},
@@ -96,7 +96,7 @@ def _of_attacks(metrics: pd.DataFrame) -> dict[str, dict[str, str]]:
 
 
 def answers_of(context: ReportContext) -> list[Answer]:
-    """The answers of the page."""
+    """Return the answers of the page."""
     return answers(
         context.metrics,
         context.acceptable,
@@ -110,9 +110,9 @@ def answers_of(context: ReportContext) -> list[Answer]:
 
 
 def render(context: ReportContext) -> str:
-    """The page: one HTML document with its style, pictures and one script inside. It loads nothing.
+    """Return the page: one HTML document with style, pictures and a script inside. It loads nothing.
 
-    Its policy allows that script alone, by the hash of its text.
+    Its content security policy allows only this script, by its hash.
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -173,7 +173,7 @@ def render(context: ReportContext) -> str:
 
 
 def _first(answer: Answer, outside: tuple[str, ...]) -> dict[str, Any]:
-    """The verdict in a word, the cards, and what an attacker can do."""
+    """Return the verdict in a word, the cards, and the attacker's guesses."""
     return {
         "chip": chip_of(answer),
         "cards": cards_of(answer, outside),
@@ -183,7 +183,7 @@ def _first(answer: Answer, outside: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _screen(found: list[Claim], dataset: str, first: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows of one data set: before the first figure, below it (also rows of tiles), and folded."""
+    """Return a data set's part of the page: above the first figure, below it (with rows of tiles), and folded."""
     own = [claim for claim in found if claim.dataset == dataset]
     tiles = [claim for claim in own if claim.label]
     cells = dict.fromkeys(claim.cells[0] for claim in tiles)
@@ -203,7 +203,7 @@ def _screen(found: list[Claim], dataset: str, first: dict[str, Any]) -> dict[str
 
 
 def unbroken(text: str) -> str:
-    """The text with spaces that do not break within a formula, an interval or before a percent sign."""
+    """Return the text with non-breaking spaces within formulas and intervals and before percent signs."""
     text = text.replace(" = ", "\u00a0=\u00a0").replace(" %", "\u00a0%")
     return re.sub(r"\[[^]]*\]", lambda found: found[0].replace(" ", "\u00a0"), text)
 

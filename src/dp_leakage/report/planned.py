@@ -1,8 +1,8 @@
-"""Plan how likely a study recommends a setting well within its limits, before anything is trained.
+"""Plan of a study: the probability that it recommends a setting well within its limits, before training.
 
-The test is that of the report (`decision`). Its numbers are planned to vary as those of the bundled digits do: a
-record is easy or hard for all models, models differ by two points of accuracy, and an attack's finds are as good as
-independent between records and repeats. So the probability is a plan, and the report's own forecast knows better.
+The test is that of the report (`decision`). The assumed variances are those of the bundled digits: a record is easy or
+hard for all models, models differ by two points of accuracy, and an attack's successes are nearly independent between
+records and repeats. The report's own forecast replaces these assumptions by measured variances.
 """
 
 from dataclasses import dataclass, replace
@@ -25,14 +25,14 @@ REPEATS = (4, 6, 8, 12, 16, 24, 32, 48, 64)  # numbers of repeats that are propo
 
 @dataclass(frozen=True)
 class Planned:
-    """A study before it is run.
+    """A planned study.
 
     Attributes:
-        records: that coins put in or out of each training.
-        tested: new records that no model trains on.
+        records: number of records with random inclusion.
+        tested: number of test records.
         repeats: models per setting.
-        attacks: how many membership attacks are run.
-        undefended: how many undefended models the use is compared with.
+        attacks: number of membership attacks.
+        undefended: number of undefended models in the comparison of use.
     """
 
     records: int
@@ -42,7 +42,7 @@ class Planned:
     undefended: int
 
     def probability(self, limits: Acceptable) -> float:
-        """Return how likely the study recommends a setting with half of both acceptable numbers."""
+        """Return the probability of recommending a setting with half of both acceptable numbers."""
         spare = (1 - LOSES) * limits.accuracy_loss * REACHED
         cells = REACHED * (1 - REACHED) / self.repeats / self.tested
         use = Contrast(
@@ -51,16 +51,16 @@ class Planned:
         each = 1 / (self.records * self.repeats)
         leak = Contrast(LEAKS * limits.advantage, each, each, each, self.repeats, float(self.records))
         room = (1 - LEAKS) * limits.advantage - LUCK[min(self.attacks, 3)] * sqrt(each)
-        # Against several undefended models, as if they were independent: they are alike, so it is at least that.
+        # As if undefended models were independent. They are similar, so the probability is at least this.
         return float(_passes(use, spare) ** self.undefended * _passes(leak, room))
 
     def enough(self, limits: Acceptable) -> int | None:
-        """Return the smallest of `REPEATS` that does with a probability of `WANTED`; None if none does."""
+        """Return the smallest of `REPEATS` that reaches a probability of `WANTED`; None if none does."""
         fits = (many for many in REPEATS if replace(self, repeats=many).probability(limits) >= WANTED)
         return next(fits, None)
 
     def times_records(self, limits: Acceptable) -> float | None:
-        """Return how many times the records would do with these repeats; None if a hundred times would not."""
+        """Return the factor on the number of records that suffices with these repeats; None above a hundred."""
         for tenths in range(10, 1001):
             times = tenths / 10
             more = replace(self, records=ceil(times * self.records), tested=ceil(times * self.tested))
@@ -70,5 +70,5 @@ class Planned:
 
 
 def _passes(number: Contrast, room: float) -> float:
-    """Return how likely a number passes its test with an expected distance of ``room`` from its limit."""
+    """Return the probability that a number passes its test at an expected distance ``room`` from its limit."""
     return float(ndtr((room - number.reach(ALPHA / SHARERS)) / sqrt(number.var_repeats + number.of_records)))

@@ -1,6 +1,4 @@
-"""How often images rebuilt from gradients tell which record was in a step, in a sentence for each data set, undefended
-and private.
-"""
+"""Sentences on gradient inversion: how often a rebuilt image identifies the record, undefended and private."""
 
 import pandas as pd
 
@@ -15,14 +13,14 @@ STEP = ["candidates", "batch", "weights"]  # what tells an attack's numbers of a
 
 
 def rebuilt_claims(metrics: pd.DataFrame) -> list[Claim]:
-    """Of each data set, the attack and step that tell most about a record, among undefended models and private ones.
+    """Return for each data set claims on the attack and step that identify records best, undefended and private.
 
-    The most is the share furthest above that of a guess, which is smaller among more candidates.
+    The best is the share furthest above a guess, which is right less often among more candidates.
 
     Args:
         metrics: rows as `dp_leakage.table.frames` names them, of single repeats too.
 
-    The interval is so wide that those of all attacks, steps and models of its kind on the data set hold together.
+    The interval is simultaneous for all attacks, steps and models of this kind on the data set.
     """
     rows = metrics[metrics["metric"].isin([METRIC, CEILING])].fillna({"batch": 0.0})  # where it was no list
     return [_claim(*own) for own in by_kind(rows)]

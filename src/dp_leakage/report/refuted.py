@@ -1,6 +1,6 @@
-"""Privacy claims that an attack refutes: the page's alarm, the first lines of a run's end, and what is not shared.
+"""Refuted privacy claims: the page's alarm, and a run's last lines. `share` withholds these models.
 
-No answer names such a setting, and nothing counts as proven of it.
+No answer names a refuted setting, and its proofs do not count.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,8 +23,7 @@ DIGITS = range(3, 18)  # from what all numbers have to what tells any two apart
 
 
 def refuted_claims(metrics: pd.DataFrame) -> list[Claim]:
-    """A claim for each lower bound above the spent (or else the claimed) ε, and for each attack that surely reaches
-    more than is proven of any. Something there is wrong.
+    """Return a claim for each lower bound above the accounted (or target) ε, and for each attack above a proven limit.
 
     ``metrics`` are rows of all cells, of single repeats too.
     """
@@ -35,7 +34,7 @@ def refuted_claims(metrics: pd.DataFrame) -> list[Claim]:
 
 
 def refuted_cells(content: Mapping[str, Any]) -> set[tuple[str, str, str]]:
-    """(data set, model, defense) of the cells whose claims are refuted, from the content of ``claims.json``."""
+    """Return (data set, model, defense) of the refuted cells, from the content of ``claims.json``."""
     told = [claim for claim in content["claims"] if claim["kind"] == REFUTED]
     return {(claim["dataset"], *cell) for claim in told for cell in claim["cells"]}
 
@@ -59,7 +58,7 @@ def _above(row: Mapping[str, Any]) -> Claim:
 
 
 def _exceeded(one: Exceeded) -> Claim:
-    """Of an advantage, or a share of members or pictures at least as large."""
+    """Return the claim on an advantage, or on a share of members or pictures, above its limit."""
     dataset, model, defense = one.cell
     where = {"dataset": dataset, "model": model, "defense": defense}
     attack = str(one.row["of"] or one.row["attack"])
@@ -96,13 +95,13 @@ SAID = {
 
 
 def _apart(bound: float, limit: float, down: Spell, up: Spell) -> tuple[str, str]:
-    """A lower bound rounded down and the limit that it exceeds rounded up, with as many digits as tell them apart."""
+    """Format a lower bound, rounded down, and the limit it exceeds, rounded up, with enough digits to differ."""
     pairs = ((down(bound, digits), up(limit, digits)) for digits in DIGITS)
     return next((pair for pair in pairs if float(pair[0]) > float(pair[1])), (str(bound), str(limit)))
 
 
 def _percent_down(value: float, digits: int) -> str:
-    """9.0: per cent have two digits fewer behind the point than shares."""
+    """Format a fraction as a percentage, rounded down: 9.0. It has two decimals fewer than the fraction."""
     return decimals_down(value, digits - 2)
 
 

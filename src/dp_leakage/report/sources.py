@@ -1,4 +1,4 @@
-"""What may be said of a leak where members and others come from two sources, which differ by themselves."""
+"""Sentences on leakage where members and non-members come from different sources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class Sources:
-    """How members and others of a cell differ, and what of it the model must have learned.
+    """Differences between a cell's member and non-member records, and the part that the model must have learned.
 
     Attributes:
-        blind, advantage: AUC and advantage of a guess that never saw the model.
-        seen: what that guess sees.
-        beyond: attack → its AUC less that of the guess.
-        beyond_references: the AUC of the model's loss less that of references trained alike on none of these records;
+        blind, advantage: AUC and advantage of a blind guess, without the model.
+        seen: the inputs of that guess.
+        beyond: attack → its AUC minus the blind guess's AUC.
+        beyond_references: AUC of the model's loss minus the AUC of references trained in the same way on other records;
             None without such references.
-        references: how many there are.
-        reversed: the attack with the lowest AUC, and that AUC with an interval for all attacks at once, if it is surely
-            below 1/2; else None.
+        references: number of these references.
+        reversed: the attack with the lowest AUC, and that AUC with a simultaneous interval, if significantly below 1/2;
+            otherwise None.
     """
 
     blind: Estimate
@@ -44,21 +44,21 @@ class Sources:
 
     @property
     def shifted(self) -> bool:
-        """Whether members and others are shown to differ by themselves; a reversed AUC shows it too."""
+        """Return whether member and non-member records are shown to differ. A reversed AUC shows it too."""
         return self.blind.low > 0.5 or self.reversed is not None
 
     @property
     def compared(self) -> bool:
-        """Whether the guess saw more than labels, so that it could find most differences."""
+        """Return whether the guess saw more than labels, so that it could find most differences."""
         return FEATURES in self.seen or ANSWERS in self.seen
 
     def explains(self, attack: str) -> bool:
-        """Whether a difference of the records may explain what an attack finds."""
+        """Return whether a difference of the records may explain an attack's success."""
         return self.shifted or not self.compared or not self.beyond[attack].low > 0
 
 
 def sources_of(metrics: pd.DataFrame) -> dict[tuple[str, str, str], Sources]:
-    """(data set, model, defense) → how its members and others differ, for cells of two sources."""
+    """Return (data set, model, defense) → differences of the records, for cells with two sources."""
     kept = metrics["metric"].isin(["blind_auc", "blind_advantage", "auc_beyond", "membership_auc"])
     cells = dict(iter(metrics[kept & (metrics["repeat"] == ALL)].groupby(CELL)))
     return {key: _sources(rows) for key, rows in cells.items() if (rows["metric"] == "blind_auc").any()}
@@ -88,7 +88,7 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
 
 
 def differ(found: Sources, tell: Telling) -> str:
-    """That members and others differ, or may, and by how much a guess without the model tells them apart."""
+    """Say that members and non-members differ, or may, and how well a blind guess separates them."""
     verb = "differ" if found.shifted else "may differ"
     if found.reversed is not None and not found.blind.low > 0.5:
         attack, auc = found.reversed
@@ -101,7 +101,7 @@ def differ(found: Sources, tell: Telling) -> str:
 
 
 def beside_references(found: Sources, tell: Telling) -> str:
-    """How far the AUC of the model's loss exceeds that of references trained alike on none of these records."""
+    """Say by how much the AUC of the model's loss exceeds that of references trained on none of these records."""
     assert found.beyond_references is not None
     shown = tell.fraction("auc_beyond", found.beyond_references, against=REFERENCES)
     models = f"{tell.count(found.references)} reference model{'' if found.references == 1 else 's'}"
@@ -109,9 +109,7 @@ def beside_references(found: Sources, tell: Telling) -> str:
 
 
 def source_claims(dataset: str, found: Mapping[tuple[str, str], Sources]) -> list[Claim]:
-    """That members and others of a data set differ by themselves, or may, by the first of some cells, (model, defense),
-    that shows it; none without cells.
-    """
+    """Return claims that members and non-members of a data set differ, or may, by the first cell that shows it."""
     if not found:
         return []
     cell = max(found, key=lambda cell: found[cell].shifted)

@@ -1,4 +1,4 @@
-"""What the structure of models gives away without any attack, in a sentence for each data set."""
+"""Sentences on disclosure by the structure of models, without any attack."""
 
 import pandas as pd
 
@@ -13,12 +13,13 @@ NEARLY_ALL = 0.9  # share of records in small cells from which on a model answer
 
 
 def structure_claims(metrics: pd.DataFrame) -> list[Claim]:
-    """Of each data set, how many of its models have small cells, certain classes, or more parameters than records.
+    """Return for each data set a claim on the models with small cells, certain classes, or more parameters than
+    records.
 
     Args:
         metrics: rows as `dp_leakage.table.frames` names them.
 
-    All of it is counted, so nothing has an interval. A cell's worst repeat counts.
+    These are counts, so they have no intervals. The worst repeat of a cell counts.
     """
     rows = metrics[metrics["metric"].isin(CHECKED) & (metrics["repeat"] == ALL)]
     rows = rows[rows["cells"] != "leaves"]
@@ -30,7 +31,7 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
     tell, said = Telling({"dataset": dataset}), []
     if len(smallest):
         said.append(_small(smallest, tell))
-        # An answer of its own tells nobody a record's class who does not know it.
+        # A record's unique answer reveals its class only to those who know it already.
         apart = sure.index.isin(small.index[small >= NEARLY_ALL])
         if apart.any():
             where = f"in {tell.count(int(apart.sum()))}, this" if len(smallest) > 1 else "this"
@@ -44,7 +45,7 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
 
 
 def _small(smallest: pd.Series, tell: Telling) -> str:
-    """In how many models a record shares its answer with few others."""
+    """Say in how many models few records share an answer."""
     shared = f"some training record gets the same answer as fewer than {SMALL - 1} others"
     few = int((smallest < SMALL).sum())
     if len(smallest) > 1:
@@ -54,7 +55,7 @@ def _small(smallest: pd.Series, tell: Telling) -> str:
 
 
 def _over(freedom: pd.Series, tell: Telling) -> str:
-    """How many models took more numbers than there are records, of those whose numbers are known."""
+    """Say how many models have more fitted numbers than records, among those with a known count."""
     over, than = int((freedom < 0).sum()), "numbers from the training records than there are records"
     if len(freedom) > 1:
         return f"{tell.count(over)} of {tell.count(len(freedom))} took more {than}"
@@ -62,7 +63,7 @@ def _over(freedom: pd.Series, tell: Telling) -> str:
 
 
 def _certain(sure: pd.Series, tell: Telling, models: int) -> list[str]:
-    """In how many of the models that are not set apart an answer tells a class."""
+    """Say in how many of the remaining models an answer reveals a class."""
     if not len(sure):
         return []
     some = int((sure > 0).sum())

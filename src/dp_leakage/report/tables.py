@@ -1,4 +1,4 @@
-"""The tables of the page, as text ready to print."""
+"""Tables of the page, formatted."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -44,7 +44,7 @@ ANSWERED = {"yes": "yes", "no": "no", "open": "undecided"}
 
 
 def settings(found: list[Answer]) -> list[Table]:
-    """For each data set every setting of every model in one currency: use, loss, what leaks, what is proven."""
+    """Return for each data set a table of all settings: use, loss, measured leakage, proven limit."""
     leaks = [one.leak for answer in found for one in answer.settings if one.leak is not None]
     rates = [rate for rate in FPR_OF_TPR if any(rate in leak.tprs for leak in leaks)]
     heads = [
@@ -93,7 +93,7 @@ def _setting_row(one: Setting, rates: Sequence[float]) -> list[str]:
 
 
 def _protection(one: Setting) -> str:
-    """Whether it protects, and why; "no" only where an attack shows that it leaks."""
+    """Say whether the setting protects, and why; "no" only where an attack shows leakage."""
     if one.shown_to_leak:
         return "no (refuted)" if one.refuted else "no"
     if one.refuted:
@@ -106,7 +106,7 @@ def _protection(one: Setting) -> str:
 
 
 def attacks(metrics: pd.DataFrame, cells: Collection[tuple[str, str, str]]) -> list[Table]:
-    """What every membership attack reaches on each of these cells: (data set, model, defense)."""
+    """Return a table of every membership attack on each of these cells: (data set, model, defense)."""
     frame = chosen(metrics, {})
     frame = frame[[key in cells for key in frame[CELL].itertuples(index=False, name=None)]]
     frame = frame[frame["metric"].isin(["reached_advantage", "reached_tpr", "membership_auc"]) & frame["value"].notna()]
@@ -130,10 +130,10 @@ def attacks(metrics: pd.DataFrame, cells: Collection[tuple[str, str, str]]) -> l
 
 
 def claimed_and_spent(metrics: pd.DataFrame) -> list[Table]:
-    """What was spent for each claim: one table for all data sets and models that agree, else one for each."""
+    """Return tables of target and accounted ε: one for data sets and models that agree, otherwise one for each."""
     frame = chosen(metrics, {})
     private = frame[is_private(frame) & (frame["metric"] == "epsilon_spent")]
-    # Only the claim of another library's training is known.
+    # Of another library's training, only the target ε is known.
     others = frame[(frame["accountant"] == CLAIMED) & (frame["metric"] == "test_accuracy")]
     if private.empty and others.empty:
         return []
@@ -161,14 +161,14 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[Table]:
 
 
 def _hypothetical(private: pd.DataFrame) -> pd.DataFrame:
-    """The smallest ε of each cell if its batches had been Poisson samples."""
+    """Return the smallest ε of each cell as if its batches were Poisson samples."""
     would_be = private[private["sampling"] == POISSON]
     least = would_be.groupby(CELL)["value"].min()
     return least.rename("if_poisson").reset_index()
 
 
 def _proved(frame: pd.DataFrame) -> pd.DataFrame:
-    """The largest lower bound that an audit found for each cell, and for which neighbors: ``1.6 (replace-one)``."""
+    """Return the largest lower bound of each cell, with its neighbors: ``1.6 (replace-one)``."""
     bounds = frame[(frame["metric"] == "epsilon_lower_bound") & (frame["neighbors"] != "presence")]
     best = bounds.sort_values("value", kind="stable").drop_duplicates(CELL, keep="last")
     told = [
@@ -195,7 +195,7 @@ def _spent_rows(part: pd.DataFrame, more: list[tuple[str, Callable[[Any], str]]]
 
 
 def learning_rates(metrics: pd.DataFrame) -> list[Table]:
-    """For each data set and model: the learning rate of each cell, and how well every tried rate did."""
+    """Return for each data set and model the learning rate of each cell, and the result of every rate tried."""
     frame = chosen(metrics, {})
     tables = []
     for heading, part in panels(frame[frame["metric"] == "learning_rate"]) if len(frame) else []:
@@ -214,14 +214,14 @@ def learning_rates(metrics: pd.DataFrame) -> list[Table]:
 
 
 def _accounted(row: Any) -> str:
-    """Who vouches for the spent ε."""
+    """Name the accountant of the accounted ε."""
     if row.accountant == CLAIMED:
         return str(row.accounting_note).removeprefix("ε ")
     return name(row.spent_accountant) if isinstance(row.spent_accountant, str) else "–"
 
 
 def members_exposed(metrics: pd.DataFrame) -> list[Table]:
-    """For each data set, model and attack: the members exposed at each false positive rate, counted in both ways."""
+    """Return for each data set, model and attack the members exposed at each FPR, counted in both ways."""
     frame = chosen(metrics, {})
     sizes = [column for column in ("n_members", "n_records") if column in frame]
     rows = drawn_numbers(frame[frame["metric"] == "members_exposed"], None, sizes)
@@ -233,7 +233,7 @@ def members_exposed(metrics: pd.DataFrame) -> list[Table]:
 
 
 def most_exposed(exposed: Sequence[MostExposed], one: str = "record", many: str = "records") -> list[Table]:
-    """One table per cell with somebody to list; ``one`` is what is listed, ``many`` what several are called."""
+    """Return a table for each cell with exposed records; ``one`` and ``many`` name them."""
     tables = []
     for found in exposed:
         rows = found.records
@@ -252,7 +252,7 @@ def most_exposed(exposed: Sequence[MostExposed], one: str = "record", many: str 
 
 
 def nobody_exposed(exposed: Sequence[MostExposed], many: str = "records") -> list[str]:
-    """A sentence for the cells with nobody to list; those with too few repeats share one."""
+    """Return a sentence for the cells without exposed records; cells with too few repeats share one."""
     silent = [found for found in exposed if found.records.empty]
     said = [
         found.words(many) if found.too_few_repeats else f"{_of_cell(found)}: {found.words(many)}." for found in silent
@@ -265,7 +265,7 @@ def _of_cell(found: MostExposed) -> str:
 
 
 def _tied(part: pd.DataFrame) -> str:
-    """A note that more records are as exposed as the last ones listed, if there are any."""
+    """Note that more records are as exposed as the last one listed, if any are."""
     if "tied" not in part:
         return ""
     tied = int(part["tied"].iloc[-1])
@@ -275,7 +275,7 @@ def _tied(part: pd.DataFrame) -> str:
 
 
 def _called(row: Any) -> str:
-    """A record's name if its data have one, else its number."""
+    """Return a record's name if the data have names, otherwise its number."""
     called = getattr(row, "called", None)
     return called if isinstance(called, str) and called else str(row.record)
 
@@ -294,7 +294,7 @@ def _counted(row: Any) -> list[str]:
 
 
 def _shown(row: Any) -> str:
-    """Text, or a picture that this package made."""
+    """Return a text, or the HTML of a picture that this package made."""
     words = row.shown if isinstance(row.shown, str) else ""
     if not words.startswith(PICTURE):
         return words
@@ -302,7 +302,7 @@ def _shown(row: Any) -> str:
 
 
 def defenses(metrics: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """(series, its budgets, what it hides) in words, for all cells of the study."""
+    """Return (series, its budgets, what it hides) in words, for all cells of the study."""
     cells = in_order(chosen(metrics, {}).drop_duplicates(CELL))
     found = []
     for series, part in each_series(cells):
@@ -313,7 +313,7 @@ def defenses(metrics: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 
 def _hides(mechanism: str) -> str:
-    """What a mechanism says that it hides, and of which neighbors. That of a plugin rests on its author's word."""
+    """Describe what a mechanism hides, and its neighbors. A plugin's description is its author's statement."""
     if mechanism not in MECHANISMS:
         return ""
     said = RELATION.sub(lambda relation: name(relation[0]), MECHANISMS[mechanism].guarantee)

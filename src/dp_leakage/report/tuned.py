@@ -1,4 +1,4 @@
-"""The learning rates that were tried for a study's models, the records used, and what that choice costs."""
+"""Sentences on tuning: the learning rates tried, the records used, and the cost of the choice."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ UNTUNED = (
 
 @dataclass(frozen=True)
 class Tuned:
-    """The tuning of one cell.
+    """Tuning of one cell.
 
     Attributes:
-        rate: the learning rate that it trains with.
-        right: rate → what it reaches in the measure of use on the records set apart, in the order of the trials.
-        records: how many were set apart.
+        rate: the selected learning rate.
+        right: rate → measure of use on the validation records, in the order of the trials.
+        records: number of validation records.
     """
 
     rate: float
@@ -27,7 +27,7 @@ class Tuned:
 
 
 def tuned_of(cell: pd.DataFrame) -> Tuned | None:
-    """How a cell's learning rate was found, from its metrics over all repeats; None if it was given."""
+    """Return how a cell's learning rate was tuned, from its metrics over all repeats; None if it was set."""
     chosen = cell[cell["metric"] == "learning_rate"]
     if chosen.empty:
         return None
@@ -37,14 +37,14 @@ def tuned_of(cell: pd.DataFrame) -> Tuned | None:
 
 
 def more_tuning(tuned: Tuned | None) -> str:
-    """What else might keep more accuracy."""
+    """Say what else might keep more accuracy."""
     if tuned is None:
         return UNTUNED
     return "Learning rates were tuned; another batch size or number of epochs may still keep more."
 
 
 def tuned_words(tuned: Tuned | None, tell: Telling) -> str:
-    """Where the learning rates come from; "" if they were given."""
+    """Describe the choice of the learning rates; "" if they were set."""
     if tuned is None:
         return ""
     rates = [tell.plain("learning_rate_tried", rate) for rate in tuned.right]

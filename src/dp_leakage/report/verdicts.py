@@ -1,4 +1,4 @@
-"""Each defense in a sentence: the sentences of that part of the page, which are not in ``claims.json``."""
+"""One sentence for each defense. These sentences are not in ``claims.json``."""
 
 from collections.abc import Mapping
 
@@ -17,9 +17,9 @@ from dp_leakage.table.words import name
 
 
 def verdicts(metrics: pd.DataFrame) -> list[str]:
-    """One sentence per data set, model and defense: its use, and what an attacker reaches there.
+    """Return one sentence per data set, model and defense: its use and the attacker's success.
 
-    Of several budgets, it is about the one that keeps most of it.
+    If a defense has several budgets, the one with the largest use is described.
     """
     frame = chosen(metrics, {})
     leak = leaks(frame)
@@ -45,12 +45,14 @@ def verdicts(metrics: pd.DataFrame) -> list[str]:
 
 
 def reach_words(leak: Leak) -> str:
-    """``an advantage of 0.4 [0.3, 0.5] (ATTACK), and the attack that is strongest at 1 % FPR names 12 % […] …``."""
+    """Describe the attacks' success: ``an advantage of 0.4 [0.3, 0.5] (ATTACK), and the attack that is strongest at 1 %
+    FPR names 12 % […] …``.
+    """
     return f"an advantage of {interval(*leak.advantage)} ({_by_words(leak)}){_named(leak)}"
 
 
 def _named(leak: Leak) -> str:
-    """Whom the attack names that is strongest at each rate, which need not be the one with the best advantage."""
+    """Describe the identified members at each rate, by the strongest attack at that rate."""
     if not leak.tprs:
         return ""
     if leak.tried == 1:
@@ -62,7 +64,7 @@ def _named(leak: Leak) -> str:
 
 
 def _at_rates(tprs: Mapping[float, Estimate]) -> str:
-    """``12 % […] of the members at 1 % FPR and 2 % […] at 0.1 % FPR``."""
+    """Format as ``12 % […] of the members at 1 % FPR and 2 % […] at 0.1 % FPR``."""
     (first, tpr), *others = tprs.items()
     shares = [f"{_of_members(tpr)} at {_rate(first)}", *(f"{percent(tpr)} at {_rate(fpr)}" for fpr, tpr in others)]
     return " and ".join(shares)
@@ -77,6 +79,6 @@ def _rate(fpr: float) -> str:
 
 
 def _by_words(leak: Leak) -> str:
-    """The attack, the number of attacks tried, and its AUC."""
+    """Name the attack, the number of attacks tried, and its AUC."""
     strongest = f", the strongest of {leak.tried} attacks" if leak.tried > 1 else ""
     return f"{name(leak.attack)}{strongest}, AUC {fraction(leak.auc.value)}"

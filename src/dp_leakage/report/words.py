@@ -632,7 +632,8 @@ def _choice(answer: Answer) -> list[Claim]:
         f"attack at each of {tell.count(len(SHARES))} thresholds.{aside} Each test may err with "
         f"{tell('test_error', error, f'{100 * error:.2g}')} %, so that with "
         f"{tell('confidence', 1 - ALPHA, f'{100 * (1 - ALPHA):g}')} % confidence every setting that passes meets both "
-        f"limits.{_looks(answer.look, tell)} {choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
+        f"limits.{_looks(answer.look, tell)} "
+        f"{choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
     ).rstrip()
     return [tell.claim(f"{answer.dataset}.choice", "choice", answer.dataset, words)]
 

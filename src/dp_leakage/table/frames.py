@@ -77,13 +77,12 @@ def require_scores(frame: pd.DataFrame, key: str, column: str, names: Iterable[s
 
 
 def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataFrame:
-    """Select the rows of one metric with the given qualifiers; None, or one that does not apply to a row, matches
-    any.
+    """Select the rows of one metric with the given qualifiers; None, or one that does not apply to a row, matches any.
 
     For `GUESSING` metrics the column ``guessing`` has the value of predicting the most frequent class, NaN if unknown.
 
     Raises:
-        UserError: there is none, with what there is.
+        UserError: no such row exists; the message lists the existing ones.
     """
     of_metric = frame[frame["metric"] == metric]
     wanted = {key: value for key, value in conditions.items() if value is not None}
@@ -121,9 +120,9 @@ def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, thresh
 
     Args:
         frame: rows over all repeats.
-        attack: its name; ``strongest``: of each cell the one that finds most, less the luck of that choice.
+        attack: its name; ``strongest``: the strongest in each cell, corrected for the choice.
         definition: of an attribute attack's advantage.
-        threshold: of a membership attack: ``best`` (chosen on other records) or ``own``, which the attack brings along.
+        threshold: of a membership attack: ``best`` (chosen on other records) or ``own`` (set by the attack).
 
     Raises:
         UserError: no such attack was measured.
@@ -145,7 +144,7 @@ def rate_rows(frame: pd.DataFrame, attack: str | None, fpr: float) -> pd.DataFra
 
     Args:
         frame: rows over all repeats.
-        attack: its name; ``strongest``: of each cell the one that finds most at that rate; None: each by itself.
+        attack: its name; ``strongest``: the strongest in each cell at that rate; None: each attack separately.
         fpr: the rate.
     """
     rows = metric_rows(frame, "reached_tpr", attack=attack, fpr=fpr)
@@ -153,7 +152,7 @@ def rate_rows(frame: pd.DataFrame, attack: str | None, fpr: float) -> pd.DataFra
 
 
 def reached(frame: pd.DataFrame) -> pd.DataFrame:
-    """Select the membership attacks' cross-validated metrics; of the strongest, ``of`` names it."""
+    """Select the cross-validated advantages of membership attacks; ``of`` names the attack behind "strongest"."""
     rows = metric_rows(frame, "reached_advantage")
     if rows["attack"].nunique() > 1:
         return rows
@@ -237,7 +236,7 @@ def each_series(frame: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
 def each_budget(rows: pd.DataFrame) -> Iterator[tuple[tuple[float, float], pd.DataFrame]]:
     """Yield the cells of a series as ((ε, σ), rows), in the order of the budget.
 
-    Several cells can have one budget: defenses such as two partitions of a class are told in the same words.
+    Several cells can have one budget, e.g. two partitions of a class.
     """
     for key, cells in rows.groupby(["epsilon", "noise_multiplier"], dropna=False):
         for _, cell in cells.groupby("defense", sort=False):

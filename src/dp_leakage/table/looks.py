@@ -14,7 +14,7 @@ from dp_leakage.table.words import mechanism_name, name
 
 INK, GRAY, FAINT = "#222222", "#767676", "#e4e4e4"
 ALARM = "#b00020"  # of what should never show: more measured than is proven or claimed
-# Of names in turn: Okabe and Ito's colors, then two of Tol's.
+# Colors of names in turn: Okabe and Ito's, then two of Tol's.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999933", "#332288")
 
 
@@ -79,7 +79,7 @@ SPARE = Look("", "#666666", "o")
 SPARE_COLORS = ("#44aa99", "#882255", "#999933", "#332288", "#aa4499", "#661100")
 SPARE_MARKERS = ("d", "<", ">", "p", "H", "8")
 
-# How markers are filled, so that the same mechanism on other blocks is told apart.
+# Fill of markers, which distinguishes blocks of the same mechanism.
 BLOCK_FILLS = {"row": "left", "layer": "bottom", "sum": "top"}
 BOUNDED = {"clip": "clipped", "normalize": "normalized", "per_layer": "clipped by layer"}
 
@@ -94,7 +94,7 @@ def look(series: Series) -> Look:
         marker = SPARE_MARKERS[number // len(SPARE_COLORS) % len(SPARE_MARKERS)]
         known = replace(SPARE, label=label, color=color, marker=marker)
     details = _unit(series)
-    # Noise on directions has a block of its own in most studies: thin lines would say that it is an exception.
+    # Directional noise has its own block in most studies; thin lines would suggest an exception.
     thin = bool(details) and series.mechanism != "vmf"
     fill = BLOCK_FILLS.get(series.block, "left" if thin else "full")
     return replace(known, label=", ".join([known.label, *details]), thin=thin, fill=fill)
@@ -124,9 +124,7 @@ def order(series: Series) -> tuple[Any, ...]:
 def told_apart(
     labels: Mapping[str, str], colors: Sequence[str] = COLORS, markers: Sequence[str] = ("",)
 ) -> dict[str, Look]:
-    """Return a style for each name, with its label: the next color and marker, and other dashes once colors are
-    used up.
-    """
+    """Return a distinct style for each name, with its label: colors and markers in turn, then other dashes."""
     dashes = ((), (5, 1.5), (1, 1.2))
     return {
         name: Look(label, colors[i % len(colors)], markers[i % len(markers)], dashes[i // len(colors) % len(dashes)])

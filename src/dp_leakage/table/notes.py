@@ -71,9 +71,7 @@ def threshold_notes(rows: pd.DataFrame) -> list[str]:
 
 
 def not_measured_notes(rates: Iterable[float]) -> list[str]:
-    """Return the non-members needed for false positive rates that are not shown for lack of them; [] if all are
-    shown.
-    """
+    """Note the number of non-members needed for false positive rates that are not shown; [] if all are shown."""
     needed = [f"{100 * fpr:g} % takes {fewest(fpr):,}" for fpr in sorted(set(rates), reverse=True)]
     return [f"Not measured with fewer independent non-members: {', '.join(needed)}."] if needed else []
 

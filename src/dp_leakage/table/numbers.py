@@ -83,24 +83,24 @@ def budget_words(epsilon: float, noise_multiplier: float) -> str:
 
 
 def cell_budget(row: Any) -> str:
-    """Return the cell's budget, and what else no series knows of it."""
+    """Return the cell's budget, and properties that its series does not include."""
     return (_target(row) or budget(row.epsilon, row.noise_multiplier)) + _further(row)
 
 
 def cell_words(row: Any) -> str:
-    """Return the cell's budget with its symbol; the risk that its noise was chosen by, if it has neither ε nor σ."""
+    """Return the cell's budget with its symbol; the target risk if the noise was chosen by it."""
     return _target(row) or budget_words(row.epsilon, row.noise_multiplier)
 
 
 def cell_label(series: Series, row: Any) -> str:
-    """Return the series, its budget with the symbol, and what else no series knows of the cell."""
+    """Return series, budget with symbol, and further properties of the cell."""
     if not series.accountant:
         return look(series).label
     return f"{look(series).label}, {cell_words(row)}{_further(row)}"
 
 
 def cell_labels(rows: pd.DataFrame) -> dict[str, str]:
-    """Folder name of a defense → its `cell_label`."""
+    """Return folder name of a defense → its `cell_label`."""
     return {row.defense: cell_label(series, row) for series, part in each_series(rows) for row in part.itertuples()}
 
 
