@@ -14,7 +14,7 @@ from dp_leakage.metrics.thresholds import SHARES
 from dp_leakage.metrics.utility import LOSS, METRIC
 from dp_leakage.report.answer import Answer, Setting, candidates, is_within, shown_to_do_both
 from dp_leakage.report.claims import Claim, Telling
-from dp_leakage.report.decision import ALPHA
+from dp_leakage.report.decision import ALPHA, Look
 from dp_leakage.report.forecast import WANTED
 from dp_leakage.report.guarantees import (
     choice_words,
@@ -229,6 +229,7 @@ def _caveat(answer: Answer, tell: Telling, outside: Sequence[str], study: str, u
     if answer.kind in ("guessing", "untried"):
         return ""
     words = [_would_decide(answer, answer.told[0], tell, study, units)] if answer.kind == "open" else []
+    words += _of_look(answer, tell)
     if answer.kind == "both" and answer.told[0].limit == 1:
         words.append("No proof rules out a stronger attack.")
     words += [
@@ -261,12 +262,13 @@ def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units
     repeats = tell.count(found.repeats)
     if found.probability >= WANTED:
         probability = tell("decides", found.probability, f"{100 * found.probability:.0f}")
-        command = f": snakemake {study} --config 'overrides={{{study}: {{repeats: {repeats}}}}}'" if study else ""
-        error = tell("test_error", ALPHA, f"{100 * ALPHA:g}")
-        return (
-            f"{repeats} repeats would decide with a probability of about {probability} %{command}. A second look may "
-            f"err in another {error} %."
-        )
+        command = f": dp-leakage run {study} --set repeats={found.repeats}" if study else ""
+        words = f"{repeats} repeats would decide with a probability of about {probability} %{command}."
+        if answer.look.later:
+            return words
+        error = tell("test_error", answer.look.level, f"{100 * answer.look.level:g}")
+        which = "A further look, which was not planned," if answer.look.planned else "A second look"
+        return f"{words} {which} may err in another {error} %."
     times = answer.times_records
     if is_within(one, answer.acceptable) and times is not None and times > 1:
         return f"No number of repeats would confirm it; about {_records(one, times, tell)} {units} could."
@@ -276,6 +278,28 @@ def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units
         else f"less than {tell('decides', RARELY, f'{100 * RARELY:.0f}')} %"
     )
     return f"Even {repeats} repeats would decide with a probability of only {likely}."
+
+
+def _of_look(answer: Answer, tell: Telling) -> list[str]:
+    """Which of the planned looks this is; nothing of a single look."""
+    count = len(answer.look.planned)
+    if count < 2:
+        return []
+    error = tell("test_error", ALPHA, f"{100 * ALPHA:g}")
+    return [f"Look {tell.count(answer.look.number)} of {tell.count(count)}; the {error} % error covers all looks."]
+
+
+def _looks(look: Look, tell: Telling) -> str:
+    """How the planned looks share the error; "" of a single look."""
+    if len(look.planned) < 2:
+        return ""
+    *repeats, most = map(tell.count, look.planned)
+    *levels, last = (tell("test_error", level, f"{100 * level:g}") for level in look.levels)
+    return (
+        f" Each of the planned looks, at {', '.join(repeats)} and {most} repeats, may use its part of the "
+        f"{tell('test_error', ALPHA, f'{100 * ALPHA:g}')} % ({', '.join(levels)} and {last} %), so that looking again "
+        "adds no error."
+    )
 
 
 def _records(one: Setting, times: float, tell: Telling) -> str:
@@ -648,13 +672,14 @@ def _choice(answer: Answer) -> list[Claim]:
     aside = (
         f" {tell.count(fail)} of {tell.count(answer.tried)} settings surely fail and were set aside." if fail else ""
     )
-    share = f"{100 * ALPHA / max(answer.sharers, 1):.2g}"
+    error = answer.look.level / max(answer.sharers, 1)
     words = (
         "A setting is tested as a whole, one-sided: against each undefended model, against guessing, and for each "
         f"attack at each of {tell.count(len(SHARES))} thresholds.{aside} Each test may err with "
-        f"{tell('test_error', ALPHA / max(answer.sharers, 1), share)} %, so that with "
+        f"{tell('test_error', error, f'{100 * error:.2g}')} %, so that with "
         f"{tell('confidence', 1 - ALPHA, f'{100 * (1 - ALPHA):g}')} % confidence every setting that passes meets both "
-        f"limits. {choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
+        f"limits.{_looks(answer.look, tell)} "
+        f"{choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
     ).rstrip()
     return [tell.claim(f"{answer.dataset}.choice", "choice", answer.dataset, words)]
 
