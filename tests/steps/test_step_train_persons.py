@@ -85,7 +85,7 @@ def test_references_have_whole_persons_and_the_targets_rate_steps_and_noise(defe
 @pytest.mark.parametrize(
     ("reference", "complaint"),
     [
-        ({"size": 39}, "'reference.size' is 39; valid is half of the 80 persons of target_members and target_nonmemb"),
+        ({"size": 39}, "'reference.size' is 39; expected half of the 80 persons of target_members and target_nonmemb"),
         ({"engine": "estimator", "architecture": {"name": "sklearn.svm:SVC"}}, "'reference.engine' is set"),
     ],
 )

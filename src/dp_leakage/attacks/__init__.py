@@ -233,12 +233,12 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
         raise UserError(f"{where}: it reads losses, which only targets store; use family membership, and remove needs")
     weights = schemas.get("weights", DEFINITIONS["weights"])
     if given["family"] == GRADIENTS and weights.get("items") != DEFINITIONS["weights"]["items"]:
-        shared = 'the setting weights of this family is shared; valid is {"$ref": "#/$defs/weights"}'
+        shared = 'the setting weights of this family is shared; expected {"$ref": "#/$defs/weights"}'
         raise UserError(f"{where}: {shared}")
     if given.get("on_device") and reads != "models":
         raise UserError(f"{where}: it reads no models, so it runs on the CPU; remove on_device")
     if given.get("learns") and not given.get("needs"):
-        raise UserError(f"{where}: `learns` is set but `needs` is not; valid is needs: shadow or reference")
+        raise UserError(f"{where}: `learns` is set but `needs` is not; expected needs: shadow or reference")
     optional = ("needs", "learns", "aware", "of_person", "adapts", "access", "on_device", "draws_as", "label")
     own = {key: given[key] for key in optional if key in given}
     roles = tuple(given.get("roles", ()))

@@ -120,7 +120,7 @@ def drawn_features(columns: np.ndarray, sensitive: np.ndarray, number: int, seed
     if number > len(varied):
         raise UserError(
             f"attribute inference: key 'features' is {number}, but only {len(varied)} "
-            f"{'sensitive ' if len(sensitive) else ''}features have two values or more; valid is at most that"
+            f"{'sensitive ' if len(sensitive) else ''}features have two values or more; expected at most that"
         )
     return np.sort(np.random.default_rng(seed).permutation(varied)[:number])
 

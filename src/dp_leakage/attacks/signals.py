@@ -99,7 +99,7 @@ class Signals:
         queries.
         """
         if not 1 <= queries <= len(self.margin):
-            raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(self.margin)}, the number of queries made")
+            raise UserError(f"key 'queries' is {queries}; expected 1 to {len(self.margin)}, the number of queries made")
         return self.margin[0] if queries == 1 else self.margin[:queries].sum(axis=0) / queries
 
     @classmethod

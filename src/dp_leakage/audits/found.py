@@ -38,7 +38,7 @@ def guesses_of(coins: int, share: float) -> int:
     if coins < 2:
         raise UserError(f"an audit needs at least 2 canaries, not {coins}")
     if not 0 < share <= 1:
-        raise UserError(f"key 'share' is {share:g}; valid is a number above 0 and up to 1")
+        raise UserError(f"key 'share' is {share:g}; expected a number above 0 and up to 1")
     return 2 * max(int(share * coins / 2), 1)
 
 
@@ -56,9 +56,9 @@ def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int
     """
     scores, included = np.asarray(scores), np.asarray(included, dtype=bool)
     if scores.shape != included.shape or scores.ndim != 1:
-        raise UserError(f"scores have shape {scores.shape}, coins {included.shape}; valid is one score for every coin")
+        raise UserError(f"scores have shape {scores.shape}, coins {included.shape}; expected one score for every coin")
     if np.isnan(scores).any():
-        raise UserError(f"score {int(np.isnan(scores).argmax())} is NaN; valid are numbers")
+        raise UserError(f"score {int(np.isnan(scores).argmax())} is NaN; expected numbers")
     order, half = np.argsort(scores, kind="stable"), guesses // 2
     return int(included[order[-half:]].sum() + (~included[order[:half]]).sum())
 

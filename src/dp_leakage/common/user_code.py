@@ -222,7 +222,7 @@ def amount_by(plugin: str, epsilon: float, case: Any) -> float | None:
     amount = _positive(plugin, f"amount_for returns {said!r} at epsilon {epsilon:g}", said)
     if (spent := spent_by(plugin, amount, case)) > epsilon * (1 + ROUNDING):
         words = f"amount_for returns {amount:g} for epsilon {epsilon:g}, at which epsilon returns {spent:g}"
-        raise UserError(f"plugin {plugin}: {words}; valid is noise that spends at most the budget")
+        raise UserError(f"plugin {plugin}: {words}; expected noise that spends at most the budget")
     return amount
 
 
@@ -236,7 +236,7 @@ def _positive(plugin: str, words: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError, RuntimeError):
         number = None
     if number is None or isinstance(value, bool | str) or not 0 < number < inf:
-        raise UserError(f"plugin {plugin}: {words}; valid is a finite number above 0")
+        raise UserError(f"plugin {plugin}: {words}; expected a finite number above 0")
     return number
 
 

@@ -95,7 +95,7 @@ def _dealt(raw: Raw, sizes: np.ndarray, rng: np.random.Generator) -> list[np.nda
         rows = rng.permutation(np.flatnonzero(raw.y == c))
         if len(rows) < len(sizes):
             raise UserError(
-                f"augment: the class {name} has {len(rows)} images; valid is one for each of the {len(sizes)} roles, "
+                f"augment: the class {name} has {len(rows)} images; expected one for each of the {len(sizes)} roles, "
                 "or before_split"
             )
         ends = np.cumsum(1 + shares(sizes, len(rows) - len(sizes)))

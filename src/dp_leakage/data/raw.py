@@ -188,7 +188,7 @@ def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
         )
         labels = labels.astype(np.int64)
     elif labels.dtype.kind not in "iubUO":
-        raise UserError(f"{where}: labels of type {labels.dtype} are not classes; valid are whole numbers or texts")
+        raise UserError(f"{where}: labels of type {labels.dtype} are not classes; expected whole numbers or texts")
     names, y = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         found = f"only one class ({names[0]})" if len(names) else "no records"
@@ -199,7 +199,7 @@ def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
 def check_range(labels: np.ndarray, n_classes: int, where: str, first: int = 0) -> None:
     """Raise UserError for the first label outside ``first`` … ``first + n_classes - 1``."""
     valid = (labels >= first) & (labels < first + n_classes)
-    words = f"{where}: record {{row}} has the label {{value}}; valid are {first} to {first + n_classes - 1}"
+    words = f"{where}: record {{row}} has the label {{value}}; expected {first} to {first + n_classes - 1}"
     _require(valid, words, labels)
 
 
@@ -230,7 +230,7 @@ def member_flags(values: np.ndarray, where: str) -> np.ndarray:
     for line, text in enumerate(texts):
         if text not in MEMBER:
             raise UserError(
-                f"{where}: 'member' is {text!r} on line {line + 1} of the records; valid are 1 and 0, true and "
+                f"{where}: 'member' is {text!r} on line {line + 1} of the records; expected 1 and 0, true and "
                 "false, yes and no"
             )
     return np.array([MEMBER[text] for text in texts], dtype=bool)

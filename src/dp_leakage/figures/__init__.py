@@ -234,7 +234,7 @@ def drawn_by(
     if len(parts) != 2 or not isinstance(parts[0], expected) or not isinstance(parts[1], DataFrame):
         shown = ", ".join(type(part).__name__ for part in parts)
         valid = "dp_leakage.table.tables.Tables" if table else "matplotlib Figure"
-        raise UserError(f"plugin {module}: draw returns ({shown}); valid is ({valid}, pandas DataFrame)")
+        raise UserError(f"plugin {module}: draw returns ({shown}); expected ({valid}, pandas DataFrame)")
     if module in FILES and parts[1].empty:
         there = f"; metrics here: {', '.join(sorted(set(metrics['metric'])))}" if "metric" in metrics else ""
         raise UserError(f"plugin {module}: draw returns a table without rows, as if it had drawn nothing{there}")

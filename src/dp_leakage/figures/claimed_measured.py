@@ -45,13 +45,13 @@ def draw(
     frame = chosen(metrics, settings)
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
     if bounds.empty:
-        raise UserError("figure of kind 'claimed_measured': no cell was audited; valid is a study with key 'audit'")
+        raise UserError("figure of kind 'claimed_measured': no cell was audited; expected a study with key 'audit'")
     bounds = bounds[bounds["neighbors"] != "presence"]  # the same guesses, said of other neighbors
     best = bounds.sort_values("value", kind="stable").drop_duplicates(CELL, keep="last")
     relations = best["neighbors"].unique()
     if len(relations) > 1:
         of = [f"{name(one)} of {', '.join(best.loc[best['neighbors'] == one, 'defense'])}" for one in relations]
-        words = "have no common axis; valid is to select cells of one kind (key select), or a figure for each"
+        words = "have no common axis; select cells of one kind (key select), or a figure for each"
         raise UserError(f"figure of kind 'claimed_measured': bounds for different neighbors ({'; '.join(of)}) {words}")
     tight = spent(frame, relations[0])
     broken = contradicted(frame)

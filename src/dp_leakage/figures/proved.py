@@ -89,7 +89,7 @@ def draw(
     bounds = bounds[bounds["audit"] != ""] if len(bounds) else bounds
     if bounds.empty or bounds["epsilon"].isna().all():
         raise UserError(
-            "figure of kind 'proved': no audit of a cell with a claimed ε; valid is a study with key 'audit'"
+            "figure of kind 'proved': no audit of a cell with a claimed ε; expected a study with key 'audit'"
         )
     bounds = _for_claimed_neighbors(bounds)
     among = bounds.groupby(CELL)["bug"].transform(lambda bugs: bool((bugs != "none").any()))

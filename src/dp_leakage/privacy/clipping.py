@@ -112,7 +112,7 @@ def _own_scales(norms: Tensor, length: float | Tensor, plugin: str) -> Tensor:
             given = [torch.as_tensor(one(norm, length), dtype=norms.dtype, device=norms.device) for norm in each]
             scales = torch.stack(given) if given else each
     if scales.shape != each.shape or scales.dtype != norms.dtype or scales.layout != torch.strided:
-        words = f"{tuple(scales.shape[1:])} {scales.dtype} for one unit's length; valid is one factor, {norms.dtype}"
+        words = f"{tuple(scales.shape[1:])} {scales.dtype} for one unit's length; expected one factor, {norms.dtype}"
         raise UserError(f"plugin {plugin}: bound returns {words}")
     lost = scales.abs() < torch.finfo(scales.dtype).tiny  # has too few digits left to keep to the bound
     return scales.where(~lost, 0.0).reshape(norms.shape)

@@ -222,7 +222,7 @@ def _read(name: str, path: Path) -> list[Named]:
     beside = [(str(PurePath(name).parent / each), path.parent / each) for each in names]
     for each, file in beside:
         if not file.is_file():
-            raise UserError(f"{path}: {READ} has {each!r}, which is not a file; valid are files in its folder")
+            raise UserError(f"{path}: {READ} has {each!r}, which is not a file; expected files in its folder")
     return beside
 
 

@@ -45,7 +45,7 @@ def wanted(study: str, asked: str) -> tuple[str, list[str]]:
         return (asked if asked.startswith(f"{folder}/") else f"{folder}/{asked}"), config
     part = asked.removeprefix(f"{name}_")
     if part in (name, "audit"):
-        raise UserError(f"target '{asked}' is made by many jobs; valid is a figure, 'report', 'verify' or a file")
+        raise UserError(f"target '{asked}' is made by many jobs; expected a figure, 'report', 'verify' or a file")
     return f"{name}_{part}", config
 
 

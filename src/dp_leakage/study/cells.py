@@ -145,7 +145,7 @@ def cells_of(study: str, spec: Json) -> dict[str, Cell]:
             if cell.key in cells:
                 raise UserError(
                     f"study {spec['study']}: two defenses are both called '{cell.defense}' ({dataset}, {model}); "
-                    "valid is each budget once per mechanism and accountant"
+                    "use each budget once per mechanism and accountant"
                 )
             cells[cell.key] = cell
     return cells

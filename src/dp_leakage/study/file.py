@@ -348,7 +348,7 @@ def _check_changes(base: Mapping, changes: Mapping, key: str, where: str) -> Non
         if value is None and ":" in name:
             raise UserError(f"{where}: key '{key}' has '{name}'; write a space after the colon: {QUOTING['overrides']}")
         if value is None and name not in base:
-            raise UserError(f"{where}: key '{key}.{name}' is null, but there is none; {nearest(name, base)}")
+            raise UserError(f"{where}: key '{key}.{name}' is null, but it does not exist; {nearest(name, base)}")
         if isinstance(value, Mapping):
             below = base.get(name)
             _check_changes(below if isinstance(below, Mapping) else {}, value, f"{key}.{name}", where)

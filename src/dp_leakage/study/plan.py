@@ -275,7 +275,7 @@ def check_unexpired(study: Study) -> None:
     """Raise UserError if the study's release would expire on the day on which it is made, or before."""
     expires, now = day(study.spec.get("release", {}).get("expires")), this_day()
     if expires is not None and expires <= now:
-        words = f"valid is a day as YYYY-MM-DD after today, {now}"
+        words = f"expected a day as YYYY-MM-DD after today, {now}"
         raise UserError(f"study {study.target}: key 'release.expires' is '{expires}'; {words}")
 
 

@@ -163,7 +163,7 @@ def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generat
     number is wrong.
     """
     drawn = call(plugin, "sample", count, batch_size, steps, generator)
-    words = f"plugin {plugin}: sample returns {type(drawn).__name__}; valid is a list of {steps} tensors, int64"
+    words = f"plugin {plugin}: sample returns {type(drawn).__name__}; expected a list of {steps} tensors, int64"
     if not isinstance(drawn, list | tuple) or len(drawn) != steps:
         raise UserError(words)
     for batch in drawn:

@@ -418,7 +418,7 @@ def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) 
         raise UserError("groups: missing; unit 'person' needs the owner of each record")
     counts = {len(groups[rows].unique()) for rows in subsets}
     if len(counts) > 1:
-        raise UserError(f"subsets: models train on {min(counts)} to {max(counts)} people; valid is one number")
+        raise UserError(f"subsets: models train on {min(counts)} to {max(counts)} people; expected one number")
     return counts.pop()
 
 

@@ -63,7 +63,7 @@ def _of_trace(said: Signals, statistic: str) -> np.ndarray:
     """Return one statistic of each record's losses over the epochs, float64 (R, n)."""
     assert said.losses is not None  # the attack declares that it reads losses
     if len(said.losses) < LEAST:
-        raise UserError(f"attack loss_trace: losses of {len(said.losses)} epoch are stored; valid are {LEAST} or more")
+        raise UserError(f"attack loss_trace: losses of {len(said.losses)} epoch are stored; expected {LEAST} or more")
     losses = said.losses.astype(np.float64)
     if statistic == "rise":
         losses = np.maximum(losses, TINY)

@@ -42,7 +42,7 @@ def population(signals: Signals, attack: str) -> Signals:
     role = population_role(signals.roles)
     others = signals.of(role)
     if not len(others.record):
-        raise UserError(f"attack {attack}: role '{role}' has no records; valid is one or more")
+        raise UserError(f"attack {attack}: role '{role}' has no records; expected one or more")
     return others
 
 
@@ -105,6 +105,6 @@ def require(chosen: np.ndarray, attack: str, what: str) -> None:
     """Raise UserError if no reference model is chosen for any record, (K, n)."""
     if not chosen.any():
         raise UserError(
-            f"attack {attack}: no reference model was trained {what} any target record; valid is a reference pool "
+            f"attack {attack}: no reference model was trained {what} any target record; expected a reference pool "
             f"{'of other records' if what == 'without' else 'that holds the target records too'}"
         )

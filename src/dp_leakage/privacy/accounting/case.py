@@ -180,7 +180,7 @@ def check_share(noise: float, epsilon: float, delta: float) -> None:
     digits = 2 - floor(log10(least))  # three are said, rounded up
     least = ceil(least * 10**digits) / 10**digits
     raise UserError(
-        f"noise {noise:g} of the projection alone spends ε = {epsilon:g} at δ = {delta:g} or more; valid is more than "
+        f"noise {noise:g} of the projection alone spends ε = {epsilon:g} at δ = {delta:g} or more; expected more than "
         f"{least:.3g}, so that something is left for the training, or a larger ε"
     )
 

@@ -229,7 +229,7 @@ def noise_for(target: Target, training: Training, neighbors: Neighbors, delta: f
 
     allowed = target.limit - (target.fpr or 0.0)
     if beyond_guessing(tradeoff.gaussian(sqrt(2 * projection_cost(training, neighbors)))) >= allowed:
-        raise UserError(f"target: the private PCA alone exceeds {target.words}; valid is more noise there")
+        raise UserError(f"target: the private PCA alone exceeds {target.words}; use more noise there")
     start = 1.0 if falls else _first_guess(target, training, neighbors)
     tolerance = TIGHT if with_noise(start).source == "gaussian" else LOOSE
     noise = least_noise(lambda x: beyond_guessing(with_noise(x)), allowed, start, 0.1, tolerance, what="target")

@@ -102,11 +102,11 @@ def check(settings: Mapping[str, Any], steps: int) -> None:
     bands, horizon = settings["bands"], settings.get("horizon")
     if not 1 <= bands <= steps:
         raise UserError(
-            f"bands is {bands}, but an epoch has {steps} steps; valid is 1 to {steps}, so that no record takes "
+            f"bands is {bands}, but an epoch has {steps} steps; expected 1 to {steps}, so that no record takes "
             "part twice within the bands"
         )
     if horizon is not None and horizon < bands:
-        raise UserError(f"horizon is {horizon}, but bands is {bands}; valid is {bands} or more")
+        raise UserError(f"horizon is {horizon}, but bands is {bands}; expected {bands} or more")
 
 
 def _coefficients(bands: int, horizon: int | None) -> list[float]:

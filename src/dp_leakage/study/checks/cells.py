@@ -32,7 +32,7 @@ def check_cells(study: Study) -> None:
     """Check that each cell has a baseline, and that its model, engine and training settings fit together."""
     for cell in study.cells.values():
         place = f"{cell.dataset}/{cell.model}"
-        complaint = f"key 'defenses': 'none' does not cover {place}, so that the loss of {cell.key} has no baseline"
+        complaint = f"key 'defenses': {place} has no defense 'none', so the loss of {cell.key} has no baseline"
         require(f"{place}/none" in study.cells, complaint)
         _check_architecture(study.spec, cell)
         _check_answers(cell)
@@ -58,9 +58,7 @@ def _check_answers(cell: Cell) -> None:
     """Refuse other attacks and mechanisms for engines that store only the models' outputs."""
     engine, mechanism = cell.training["engine"], cell.columns["mechanism"]
     if engine not in ENGINES:
-        words = (
-            f"key 'defenses' has {CLAIMED} for model {cell.model}, which this package trains; valid is engine estimator"
-        )
+        words = f"key 'defenses' has {CLAIMED} for model {cell.model}, which this package trains; use engine estimator"
         require(mechanism != CLAIMED, words)
         return
     for attack in cell.parts:
@@ -110,7 +108,7 @@ def _check_training(study: Study, cell: Cell) -> None:
     for attack in traced(study.spec, cell.dataset):
         epochs, every = training["epochs"], training["evaluate_every"]
         place = f"key 'training.evaluate_every' (of {cell.key}) is {every} of {epochs} epochs"
-        words = f"attack {attack} reads the losses of two evaluated epochs or more; valid is up to {epochs - 1}"
+        words = f"attack {attack} reads the losses of two evaluated epochs or more; expected up to {epochs - 1}"
         require(every < epochs, f"{place}; {words}")
     members, size = cell.columns["n_records"], training["batch_size"]
     people = "members" if POOL not in spec["datasets"][cell.dataset]["roles"] else "records of the pool"
@@ -118,15 +116,15 @@ def _check_training(study: Study, cell: Cell) -> None:
         TrainingSettings(**training)
     except UserError as error:
         raise UserError(f"key 'training' (of {cell.key}): {error}") from None
-    words = f"key '{_origin(spec, cell, 'views', training.get('views'))}' does not go with an audit of the same cell, "
+    words = f"key '{_origin(spec, cell, 'views', training.get('views'))}' cannot be used in a cell with an audit; "
     require(
         training.get("views") is None or not cell.audits,
-        words + f"which follows every step; give {cell.defense} the key audits: []",
+        words + f"remove it, or give defense {cell.defense} the key audits: []",
     )
     if "projection_noise" in mechanism and mechanism["accountant"]:
         words = (
             f"(of {cell.key}) has noise for one record, but unit {mechanism['unit']!r} protects all records of a "
-            "(sub)class together; valid is unit example, another method, or fit_on roles that no attack asks about"
+            "(sub)class together; use unit example, another method, or fit_on roles that no attack asks about"
         )
         require(not holds_groups(mechanism["unit"]), f"key 'datasets.{cell.dataset}.projection' {words}")
         try:
@@ -135,14 +133,14 @@ def _check_training(study: Study, cell: Cell) -> None:
                 check_share(mechanism["projection_noise"], mechanism["epsilon"], mechanism["delta"])
         except UserError as error:
             raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
-    words = f"valid is at most the {members} {people} of data set {cell.dataset}"
+    words = f"expected at most the {members} {people} of data set {cell.dataset}"
     require(size <= members, f"key '{_origin(spec, cell, 'batch_size', size)}' is {size}; {words}")
     k_sub = cell.columns["k_sub"]
     require(k_sub <= members, f"key 'defenses.k_sub' is {k_sub} (of {cell.defense}), subclasses of each class; {words}")
     _check_steps(cell, steps_per_epoch(size, members), "")
     delta = mechanism.get("delta")
     if delta is not None and not holds_groups(mechanism["unit"]) and not cell.columns["accounting_note"]:
-        words = f"valid is below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} {people}"
+        words = f"expected below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} {people}"
         why = "(or say in accounting_note why it is more)"
         require(delta < 1 / members, f"key 'delta' is {delta:g} (of {cell.key}); {words} {why}")
     if mechanism.get("rdp_sigma") == "authors_table" and mechanism["epsilon"] is not None:
@@ -153,7 +151,7 @@ def _check_training(study: Study, cell: Cell) -> None:
             raise UserError(f"key 'rdp_sigma' is 'authors_table' ({cell.key}): {reason}") from None
     for role in AUXILIARY:
         if "size" in spec.get(role, {}) and spec[role].get("defense") == "same" and mechanism.get("accountant"):
-            words = f"defense: same trains its models in batches of {size}; valid is that many records or more"
+            words = f"defense: same trains its models in batches of {size}; use that many records or more"
             require(size <= spec[role]["size"], f"key '{role}.size' is {spec[role]['size']}, but {words}")
             _check_steps(cell, steps_per_epoch(size, spec[role]["size"]), f"{role} models of ")
 
@@ -199,7 +197,7 @@ def check_tuning(study: Study) -> None:
         if not cell.rates:
             continue
         batch = cell.columns["batch_size"] * cell.columns["n_members"] / cell.columns["n_records"]
-        words = f"valid is {ceil(FOLDS * batch)} or more, since half of them must fill a batch of {cell.model}"
+        words = f"expected {ceil(FOLDS * batch)} or more, since half of them must fill a batch of {cell.model}"
         complaint = f"{key}.{TUNING}' is {roles[TUNING]}; {words}"
         available = roles[TUNING] // FOLDS
         require(available >= batch, complaint)
