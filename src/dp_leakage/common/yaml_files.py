@@ -48,7 +48,7 @@ class _Loader(PARSER):  # type: ignore[misc, valid-type]
         """Insert merged keys before a mapping's own keys, which take precedence; of several merged mappings the first
         does.
 
-        PyYAML 6.0.4 lets the last hold, and forgets what a merged mapping says over one that it merges itself.
+        PyYAML 6.0.4 keeps the last value, and loses overrides within nested merges.
         """
         if node in self.merging:
             raise yaml.MarkedYAMLError(problem="<< merges a mapping into itself", problem_mark=node.start_mark)

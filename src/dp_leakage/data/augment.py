@@ -22,7 +22,7 @@ def augmented_split(
     """Split images into roles and fill each role up to its size with augmented copies.
 
     Args:
-        raw: images; each is in the result itself.
+        raw: images; each original is part of the result too.
         roles: role → number of records, together at least as many as there are images.
         order: ``after_split`` deals the images to the roles, in proportion to their sizes and class by class, and fills
             each role with copies of its own images, so that no photo is both trained and tested on. ``before_split``

@@ -171,7 +171,7 @@ def fit_private_scaling(
     Args:
         x: (n, channels, …).
         rows: int64, the records that are measured.
-        bounds: (for the means, for the mean squares) > 0; what they are must not depend on private records.
+        bounds: (for the means, for the mean squares) > 0; they must not depend on private records.
         noise: noise multiplier > 0.
         seed: of the noise.
         signed: as in `channel_moments`.

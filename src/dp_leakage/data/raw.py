@@ -38,7 +38,7 @@ class Column(NamedTuple):
         name: the column's.
         categories: the texts that it holds, sorted; empty for numbers. Each becomes a column of zeros and ones, but of
             two only the second does.
-        fill: what stands for a value that is missing (and for a text that is no category); None for nothing.
+        fill: replacement for a missing value (and for a text that is not a category); None for nothing.
         truth: whether its numbers are truth values, 0 and 1.
     """
 
@@ -81,7 +81,7 @@ class Raw(NamedTuple):
         columns: of the user's table, in the order of ``x``; empty if the records are numbers as they stand.
         persons: columns of the user's table that seem to say whose record it is, features or not, and how many
             different values each has (`persons.likely_persons`).
-        divisor: what the numbers of the file were divided by: 255 for images of whole numbers.
+        divisor: divisor of the file's numbers: 255 for images of whole numbers.
         person: int64 (n,), the owner of each record, numbered from 0; None if every record has its own owner.
         people: the names of the people, by these numbers; empty if there are none.
     """

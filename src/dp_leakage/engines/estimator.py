@@ -32,7 +32,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
     Args:
         settings: of step ``train``; the architecture is ``name``, ``module:Class``, and the class's arguments. In a
-            cell of defense ``claimed``, it is the one under the model's key ``private``, with the cell's ε.
+            cell of defense ``claimed``, it is the class under the model's key ``private``, with the cell's ε.
         data: the records; images are flattened.
         subsets: int64 (m,) for each of K: the records that it trains on.
         seeds: one for each.

@@ -13,8 +13,8 @@ from dp_leakage.metrics.roc import above_rank, allowed, named_at_rank, placement
 
 
 def rate_difference(values: np.ndarray, member: np.ndarray) -> Influences:
-    """Return the mean of the members' values minus that of the non-members', averaged over runs; for
-    flags TPR − FPR.
+    """Return the mean of the members' values minus the mean of the non-members', averaged over runs; for flags TPR −
+    FPR.
     """
     (inside, members), (outside, others) = (_mean_of(values, chosen) for chosen in (member, ~member))
     return _over_runs(inside - outside, members - others)

@@ -43,8 +43,8 @@ def covariance(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
     The delete-one jackknife over P ≥ 2 people (Efron & Stein 1981).
 
     Args:
-        counts: (k, P): what each person adds to each share's numerator.
-        asked: (P,): what each person adds to the denominator of all.
+        counts: (k, P): each person's part of each share's numerator.
+        asked: (P,): each person's part of the common denominator.
     """
     n, people = asked.sum(), len(asked)
     whole = counts.sum(axis=1, keepdims=True)

@@ -41,7 +41,7 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
     Returns:
         ``statistic=mean`` and ``statistic=median`` over targets, after averaging a target's restarts, with a 95 %
         interval over targets (or gradients) and, for all together, also over repeats (`intervals.crossed`). The
-        interval is NaN if there is only one, and for a median of what is worth fewer than six. With candidates also
+        interval is NaN for a single target, and for a median of fewer than six effective targets. With candidates also
         recognized, the mean chance of a right guess with its interval, and recognized_proven, the most that it can be.
 
     Raises:

@@ -27,7 +27,8 @@ OF_FEW_RUNS = 1.3  # by how much the choice of thresholds widens an interval if 
 
 
 def rate_difference(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
-    """Return the mean of the members' values minus that of the non-members', for values in [0, 1]; for flags TPR − FPR.
+    """Return the mean of the members' values minus the mean of the non-members', for values in [0, 1]; for flags TPR −
+    FPR.
 
     For one run of flags the interval is Newcombe's (1998). Values may be fractions, such as the share of a record's
     attributes that were guessed.
@@ -122,16 +123,16 @@ def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, cou
     """Count the members above the threshold of the last ROC point with FPR *below* ``fpr``.
 
     The code of jayaraman2019 counts in this way. The threshold is found on the same non-members. So the interval
-    combines, in quadrature, the sampling of the members (Wilson) and that of the threshold: the counts at the stricter
-    and the looser threshold between which 95 % of draws of the non-members put the true one (order statistics, exact
+    combines, in quadrature, the sampling of the members (Wilson) and of the threshold: the counts at the stricter and
+    the looser threshold between which 95 % of draws of the non-members put the true one (order statistics, exact
     binomial).
 
     Args:
         members: scores, (R, m).
         nonmembers: scores, (R, n).
         fpr: limit of the false positive rate, in (0, 1).
-        counting: ``mean``, the mean count of the runs, or ``all_runs``, the number of members flagged in
-            every one (the intersection falls with the number of runs; its interval is given these runs).
+        counting: ``mean``, the mean count of the runs, or ``all_runs``, the number of members flagged in every one (the
+            intersection falls with the number of runs; its interval is given these runs).
     """
     descending, n = _descending(nonmembers), nonmembers.shape[1]
     over_runs = np.all if counting == "all_runs" else np.mean

@@ -1,10 +1,11 @@
-"""Measures of use: what a study wants its models to keep. One table for all who compute, compare or name them.
+"""Measures of use: the quality that a study wants its models to keep. One table for all who compute, compare or name
+them.
 
 Accuracy says little where nearly all records have one class. Other measures are functions of the true classes and the
 models' probabilities, as scikit-learn or a plugin defines them. Their intervals, losses and tests need each record's
-influence on them, which the jackknife finds for any such function (Efron & Stein 1981): records, or persons with all
-their records, are left out in `BLOCKS` equal blocks, the same ones for all models of a data set. So models compare in
-pairs. A block holds records of all classes in equal shares.
+influence, which the jackknife finds for any measure (Efron & Stein 1981): records, or persons with all their records,
+are left out in `BLOCKS` equal blocks, the same ones for all models of a data set. So models compare in pairs. A block
+holds records of all classes in equal shares.
 """
 
 from typing import Any, NamedTuple
@@ -37,7 +38,7 @@ def utility_for(given: str | None, trained: np.ndarray, tested: np.ndarray) -> s
 
 
 class Use(NamedTuple):
-    """Scores of R models of a data set in a measure, and the influences of the blocks of records that they share.
+    """Scores of R models of a data set in a measure, and the influences of blocks of records.
 
     Attributes:
         values: float64 (R,).
@@ -76,7 +77,7 @@ class Use(NamedTuple):
 def measured_use(
     name: str, y: np.ndarray, probabilities: np.ndarray, trained: np.ndarray, person: np.ndarray | None = None
 ) -> Use:
-    """Return what models score on records that they did not train on.
+    """Return models' scores on records that they did not train on.
 
     Args:
         name: of the measure, a key of `UTILITIES`.
@@ -102,13 +103,13 @@ def measured_use(
 
 
 def scored(name: str, y: np.ndarray, probabilities: np.ndarray, trained: np.ndarray) -> float:
-    """Return what one model scores, with probabilities (n, classes); 0 where its records are of one class alone."""
+    """Return one model's score, with probabilities (n, classes); 0 where its records are of one class alone."""
     labels, told = _rarer_last(y, np.asarray(probabilities, np.float64)[None], trained)
     return float(np.nan_to_num(UTILITIES[name].score(labels, told[0])))
 
 
 def guessed_use(name: str, y: np.ndarray, trained: np.ndarray, classes: int, person: np.ndarray | None = None) -> Use:
-    """Return the most that a model scores which says the same of every record; arguments as for `measured_use`."""
+    """Return the best score of a constant answer; arguments as for `measured_use`."""
     shares = np.bincount(trained, minlength=classes) / len(trained)
     constant = np.stack([shares, *np.eye(classes)])
     found = measured_use(name, y, np.repeat(constant[:, None], len(y), axis=1), trained, person)

@@ -5,18 +5,18 @@ Formal guarantee. With ``scales`` from `bound_scales`, adding or removing one un
 nothing. With ``per_layer`` each of L layers is clipped to ``layer_norm``, C/√L, so that the whole is at most C long.
 
 The scales hold this for the sum as floating point adds it up: a unit is bounded to C/(1 + `allowance`), which leaves
-room for all rounding. The noise is that of C, so no accountant has to know.
+room for all rounding. The noise stays at C, so accountants need not know.
 
-1. A computed length is off by at most `norms.ROUNDING` units of precision. Where it comes from inner products, it
-   counts what rounding may take from the sum of the unit's own terms; where these cancel, the gradient is formed.
+1. A computed length is off by at most `norms.ROUNDING` units of precision. For norms from inner products, it includes
+what rounding may remove from the sum of the unit's own terms; where these cancel, the gradient is formed.
 2. A unit also shifts how the sum of the others rounds. Let a product add up m terms, one after the other. On the same
    grid, two sums that differ round alike. They part only while one is above a power of two, MC, and the other below,
    and then by at most the finer grid's step, u·MC with u = eps/2, at each of the m − M other terms: together m²uC/4.
    So B/m products move by at most mBuC/4, with m = `products.CHAIN`. Batches that are made for it reach this. The
    allowance is half as much again, since B is a mean and terms may tie.
 
-This takes for granted that a unit's own gradient is computed alike in any company, and a product adds its terms one
-after the other. For the first, rows, positions and passes on a CPU have lengths with which kernels round alike
+This assumes that a unit's own gradient does not depend on the other units, and that a product adds its terms one after
+the other. For the first, rows, positions and passes on a CPU have lengths with which kernels round alike
 (`products.ROW`, `lanes.ROWS_MULTIPLE`). A user's own module runs on PyTorch's kernels, which round by place too, so
 with parameters made for it a record moves the sum by several C. Where a sum has several terms of a unit (positions,
 records), the second part is argued for terms that do not cancel, and searched for others.
@@ -63,7 +63,7 @@ def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, d
         norms: ≥ 0 and finite, any shape, float32 or float64.
         clip_norm: C > 0; for ``clip`` also one for each of the norms, as a tensor that broadcasts with them.
         bound: ``clip``, ``normalize``, or the name of such a file.
-        divisor: what the bounded sum is to be divided by, > 0: the number of units in it, on average.
+        divisor: divisor of the bounded sum, > 0: the number of units in it, on average.
 
     Returns:
         A tensor like ``norms``: scale·norm ≤ C/(1 + `allowance`)/divisor. It is 0 where a file's own scale breaks the

@@ -35,8 +35,8 @@ class Target:
         """Read a study file's ``target``.
 
         Raises:
-            UserError: unknown or missing keys, values out of range, or a limit that all trainings keep or none can
-                keep.
+            UserError: unknown or missing keys, values out of range, or a limit that every training or no training
+                meets.
         """
         measures = [key for key in KEYS if key in given]
         if len(measures) != 1:

@@ -136,5 +136,5 @@ def _block(value: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a sentence in which the user's names are not markup."""
+    """Return a sentence in which the user's names are escaped as plain text."""
     return "".join(f"\\{sign}" if sign in "\\`*_[]<>#|!" else sign for sign in " ".join(text.split()))

@@ -55,12 +55,12 @@ class Plan:
         data: the records as features.
         rows: int64 (n,): the records that are trained on.
         person: int64 (n,): the owner of each; None if the release hides single records.
-        judged: int64 (m,): those that accuracy is measured on; empty if all are trained on.
+        judged: int64 (m,): the records on which accuracy is measured; empty if all are trained on.
         fitted: map from a raw row to features.
         training: with its noise.
         told: the training as numbers, see `statement.training_told`.
         declared: what the study says about the data and the decision, see `DECLARED`.
-        outside: sentences about what ε does not cover, beside what the statement shows (`outside.follows_from`).
+        outside: sentences about what ε does not cover, in addition to `outside.follows_from`.
     """
 
     study: Study

@@ -87,10 +87,10 @@ def training_told(training: Training, records: int) -> Json:
 
 
 def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[float]:
-    """ε at each δ from the numbers of a statement, by dp-accounting alone: the smaller of its two accountants' bounds.
+    """Recompute ε at each δ from the numbers of a statement, by dp-accounting alone: the smaller of its two bounds.
 
-    Poisson batches: every step is a sampled Gaussian. Shuffled ones: each epoch is one Gaussian, since each unit
-    comes once in it. With a selection, an ε beyond use, or very many steps, the Rényi accountant alone has a bound.
+    Poisson batches: every step is a sampled Gaussian. Shuffled ones: each epoch is one Gaussian, since each unit comes
+    once in it. Only the Rényi accountant has a bound with a selection, a very large ε or very many steps.
     """
     from dp_accounting import NeighboringRelation
     from dp_accounting.dp_event import (

@@ -182,7 +182,7 @@ def measure_of(settings: Json, data: Dataset) -> tuple[str, np.ndarray]:
 
 
 def _use(settings: Json, data: Dataset, probabilities: Callable[[], np.ndarray]) -> tuple[Use | None, dict[str, Json]]:
-    """Return the use of target models on new records and that of guessing; nothing if the measure is accuracy."""
+    """Return the use of target models on new records, and of guessing; nothing if the measure is accuracy."""
     measure, trained = measure_of(settings, data)
     if measure == ACCURACY or settings["role"] != "target":
         return None, {}
@@ -196,7 +196,7 @@ def _use(settings: Json, data: Dataset, probabilities: Callable[[], np.ndarray])
 def with_answers(columns: dict[str, list[Any]], tested: RightAnswers, use: Use | None = None) -> dict[str, list[Any]]:
     """Return the columns of a history, one row per model and epoch, and the last epoch's right answers (`RIGHT`).
 
-    ``use`` adds what the models then score in a measure of use other than accuracy.
+    ``use`` adds the models' scores in a measure of use other than accuracy.
     """
     last = max(columns["epoch"])
     final = [epoch == last for epoch in columns["epoch"]]

@@ -63,12 +63,11 @@ def seed_of(spec: Json, dataset: str, *what: str) -> int:
 
 
 def seeded(name: str) -> str:
-    """Return a cell's defense in the words from which seeds are drawn: ``normalise`` for ``normalize``.
+    """Return a cell's defense as the text that seeds derive from: ``normalise`` for ``normalize``.
 
     Another word would be another seed, and every number measured with it would change.
 
-    >>> seeded("gaussian-normalize-rdp-eps=1")
-    'gaussian-normalise-rdp-eps=1'
+    >>> seeded("gaussian-normalize-rdp-eps=1") 'gaussian-normalise-rdp-eps=1'
     """
     return re.sub(r"(?<![\w.:])normalize(?![\w.:])", "normalise", name)
 

@@ -1,4 +1,4 @@
-"""Backward pass with per-example gradients of K models, which are formed only if necessary.
+"""Backward pass of K models. Per-example gradients are formed only if necessary.
 
 Every mechanism is a choice of weights for `BackwardPass.add_weighted_sum` and of noise: 1/B for plain training,
 bounding scales for Gaussian noise, von Mises-Fisher coefficients. Each layer decides how to keep its gradients (see

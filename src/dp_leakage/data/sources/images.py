@@ -94,7 +94,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     ``size`` resizes; ``channels`` converts to gray or color; ``leave_out`` skips folders with these names anywhere;
     ``skip_damaged`` skips and counts images that cannot be read; ``min_per_class`` drops small classes; ``per_class``
     draws that many images of each class (by ``seed``, 0 if not given) and drops classes with fewer. ``person`` is a
-    regular expression whose group says whose image a name is: ``([^/]+)/[^/]+$`` is the folder.
+    regular expression whose group names the person in an image's path: ``([^/]+)/[^/]+$`` is the folder.
     """
     if "path" in spec:
         return read(user_path(spec["path"]), spec)

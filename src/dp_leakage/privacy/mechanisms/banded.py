@@ -1,9 +1,8 @@
 """Gaussian noise that is correlated over steps: later steps cancel part of a step's noise (DP-FTRL).
 
 The noise of step t is ζ_t = (B⁻¹z)_t with independent z_t ~ N(0, σ²C²I), where B is lower triangular, Toeplitz and
-banded, with a first column of length one. This column is that of the square root of the running sums' matrix
-(`correlated.root`), or the one with the least noise in running sums over the given number of steps
-(`correlated.optimal`).
+banded, with a first column of length one. This column comes from the square root of the running sums' matrix
+(`correlated.root`), or has the least noise in running sums over the given number of steps (`correlated.optimal`).
 
 If batches come in a fixed order (sampler ``cyclic``), a record takes part in the same step of each epoch. If the bands
 are at most the steps in an epoch, the columns of B for these steps share no row, and each has length at most one. So

@@ -196,9 +196,7 @@ def attacked(study: Study, cell: Cell, attack: str) -> str:
 
 
 def before_attack(study: Study, cell: Cell, attack: str) -> list[Path]:
-    """Return files of the auxiliary models, of what they and the targets answer, and of what the attack
-    learns from that.
-    """
+    """Return the files of the auxiliary models, of their and the targets' outputs, and of the trained attack."""
     entry, names, files = ATTACKS[attack], (cell.dataset, cell.model), []
     if entry.needs and not by_coins(study.spec, attack):
         own = auxiliary_defense(study.spec, cell, entry.needs, attack)

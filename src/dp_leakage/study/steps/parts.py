@@ -58,7 +58,7 @@ class Part:
 
 
 def _before_attack(study: Study, cell: Cell, attack: str) -> list[Path]:
-    """Every file between the training of the cell and what an attack reaches, with what it finds."""
+    """Return every file between a cell's training and an attack's success, its results included."""
     found = [study.path(pattern, cell, attack=attack) for pattern in (paths.SCORES, paths.IMAGES)]
     return [*before_attack(study, cell, attack), *(found if pictures(attack) else found[:1])]
 
