@@ -1002,7 +1002,7 @@ def test_a_plugin_may_say_which_records_are_one_unit(tmp_path, monkeypatch):
     settings = cell.training["mechanism"]
     assert (settings["unit"], settings["sampler"]) == ("people", "class_poisson")
     x, y = digits(50)
-    groups = groups_of(settings, x, y, torch.arange(50)[None], 0)
+    groups = groups_of(settings, x, y, torch.arange(50), 0)
     assert groups.tolist() == [row // 5 for row in range(50)]
 
 

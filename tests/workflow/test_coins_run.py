@@ -21,6 +21,32 @@ SMALL = {
 CELLS = ("none", "gaussian-naive-eps=10", "gaussian-rdp-eps=10")
 
 
+def test_raising_repeats_from_8_to_16_trains_8_with_the_bytes_of_a_run_with_16(another):
+    grown, fresh = (another(name) for name in ("grown", "fresh"))
+    cells = ("softmax_regression/none", "mlp/gaussian-rdp-eps=4")
+    files = [f"results/quickstart/digits/{cell}/target.safetensors" for cell in cells]
+
+    def train(workflow, repeats):
+        workflow.study = "quickstart"
+        changes = f"overrides={{quickstart: {{repeats: {repeats}}}}}"
+        said = workflow.snakemake(*files, "--cores", "2", "--config", changes)
+        logs = [workflow.folder / f"logs/quickstart/digits/{cell}/train_target.log" for cell in cells]
+        return said, [log.read_text() for log in logs]
+
+    for workflow in (grown, fresh):
+        workflow.configure(training={"epochs": 4, "evaluate_every": 2})
+    train(fresh, 16)
+    train(grown, 8)
+    _, logs = train(grown, 16)
+    assert all("kept 8 of 8 models; training 8 of 16" in log for log in logs)
+    assert grown.hashes() == fresh.hashes()
+    assert "digits/mlp/gaussian-rdp-eps=4/training.parquet" in grown.hashes()
+    assert "Nothing to be done" in train(grown, 16)[0]
+    grown.append("src/dp_leakage/training/trainer.py", "\n\nEDITED = True\n")
+    _, logs = train(grown, 17)
+    assert not any("kept" in log for log in logs)
+
+
 @pytest.fixture(scope="module")
 def coins(another):
     """The quickstart, smaller, run with 4 and then with 5 repeats; the files of the first run, by cell."""

@@ -1,4 +1,7 @@
-"""Target, shadow and reference models: one job trains all models of one cell as an ensemble."""
+"""Target, shadow and reference models: one job trains all models of one cell as an ensemble.
+
+A job finds the models that are there (`update`), and keeps them where only the number of repeats has changed.
+"""
 
 TRAIN = (
     "python -m dp_leakage.steps.train --settings {params.settings:q} --data {input.data:q} --models {output.models:q}"
@@ -42,9 +45,9 @@ rule train_target:
         tuned=input_of("train_target", "tuned"),
         own=own_files("train_target"),
     output:
-        models=paths.TRAINED,
-        history=paths.HISTORY,
-        timing=paths.TIMES,
+        models=update(paths.TRAINED),
+        history=update(paths.HISTORY),
+        timing=update(paths.TIMES),
     log:
         paths.log("train_target"),
     benchmark:
@@ -73,9 +76,9 @@ rule train_auxiliary:
         tuned=input_of("train_auxiliary", "tuned"),
         own=own_files("train_auxiliary"),
     output:
-        models=paths.AUXILIARY,
-        history=paths.AUXILIARY_HISTORY,
-        timing=paths.AUXILIARY_TIMES,
+        models=update(paths.AUXILIARY),
+        history=update(paths.AUXILIARY_HISTORY),
+        timing=update(paths.AUXILIARY_TIMES),
     log:
         paths.log("train", "{dataset}/{model}/{role}"),
     benchmark:
@@ -124,9 +127,9 @@ rule time_training:
 
 use rule train_auxiliary as train_auxiliary_same with:
     output:
-        models=paths.of_one_defense(paths.AUXILIARY),
-        history=paths.of_one_defense(paths.AUXILIARY_HISTORY),
-        timing=paths.of_one_defense(paths.AUXILIARY_TIMES),
+        models=update(paths.of_one_defense(paths.AUXILIARY)),
+        history=update(paths.of_one_defense(paths.AUXILIARY_HISTORY)),
+        timing=update(paths.of_one_defense(paths.AUXILIARY_TIMES)),
     log:
         paths.log("train", "{dataset}/{model}/{defense}/{role}"),
     benchmark:

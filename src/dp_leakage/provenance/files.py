@@ -75,6 +75,14 @@ def write_json(path: Path, value: Json) -> None:
     write_page(path, json.dumps({"digest": UNSEALED} | value, sort_keys=True, indent=1) + "\n")
 
 
+def read_json(path: Path) -> Json:
+    """Read what ``write_json`` wrote, with its checksum. Raises UserError as ``read_arrays`` does."""
+    check_seal(path)
+    with _refusing(path):
+        value: Json = json.loads(path.read_text(encoding="utf-8"))
+    return value
+
+
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], provenance: Json) -> None:
     """Write named arrays as ``.npz`` (uncompressed, no pickle) and provenance; the seal is its comment."""
     stamp = np.array(json.dumps(provenance, sort_keys=True))

@@ -179,7 +179,7 @@ def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
     """
     rows = torch.from_numpy(np.concatenate([placed.fixed, placed.held]))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
-    groups = groups_of(settings["mechanism"], x, y, rows[None], settings["seed"], placed.person)
+    groups = groups_of(settings["mechanism"], x, y, rows, settings["seed"], placed.person)
     if groups is not None:
         groups = groups.clone()  # these may be the labels themselves
         groups[placed.other] = groups[placed.held]

@@ -17,20 +17,22 @@ from dp_leakage.provenance.files import check_made, is_current
 from dp_leakage.steps import Json, log, run
 
 
-def main(settings: Json, **options: object) -> None:
+def main(settings: Json, made: Path, **options: object) -> None:
     """Run the steps whose files are missing or outdated.
 
     Args:
         settings: ``calls``, of each step its name, settings, and what it reads and writes by option.
+        made: one of the outputs. All files lie below its root: the working folder, or the local copy of a storage.
         options: of config.yaml, for the steps that take them.
 
     Raises:
         UserError: with the sentences of all steps that failed. Any other exception of a step is raised as it is.
     """
-    _check_inputs(settings["calls"])
+    calls = _below(settings["calls"], made)
+    _check_inputs(calls)
     failed: list[Exception] = []
     missing: set[str] = set()
-    for call in settings["calls"]:
+    for call in calls:
         writes = [*call["writes"].values()]
         if all(is_current(Path(path), identity(call["settings"])) for path in writes):
             log.info("kept: %s", " ".join(writes))
@@ -48,6 +50,20 @@ def main(settings: Json, **options: object) -> None:
             raise one
     if failed:
         raise UserError("\n".join(map(str, failed)))
+
+
+def _below(calls: list[Json], made: Path) -> list[Json]:
+    """Return the calls with their files below the root folder of ``made``, which one of them writes."""
+    written = next(path for call in calls for path in call["writes"].values() if f"/{made}".endswith(f"/{path}"))
+    root = str(made).removesuffix(written)
+
+    def moved(files: Json) -> Json:
+        return {
+            option: [root + path for path in file] if isinstance(file, list) else root + file
+            for option, file in files.items()
+        }
+
+    return [call | {"reads": moved(call["reads"]), "writes": moved(call["writes"])} for call in calls]
 
 
 def _check_inputs(calls: list[Json]) -> None:
@@ -86,4 +102,4 @@ def _each(files: str | list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(main, options={"device": "auto", "checkpoint_seconds": 60.0})
+    run(main, "made", options={"device": "auto", "checkpoint_seconds": 60.0})

@@ -27,7 +27,7 @@ from dp_leakage.metrics.majority import guessing
 from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
 from dp_leakage.metrics.utility import Use, columns_of, guessed_use, measured_use, utility_for
 from dp_leakage.models.architectures import is_import_path
-from dp_leakage.models.ensemble import Models, class_probabilities
+from dp_leakage.models.ensemble import Ensemble, Models, class_probabilities
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.training import Training
@@ -35,6 +35,7 @@ from dp_leakage.provenance.files import read_arrays, write_json, write_table, wr
 from dp_leakage.provenance.versions import versions
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
+from dp_leakage.steps._kept import Kept, kept_models
 from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
 from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.checkpoint import checkpoint_beside, forget_beside
@@ -53,7 +54,10 @@ def main(
     tuned: Path | None = None,
     own: list[Path] | None = None,
 ) -> None:
-    """Read ``data.npz``, the best learning rate and the user's ``own`` models; writes models, history, wall time."""
+    """Read ``data.npz``, the best learning rate and the user's ``own`` models; writes models, history, wall time.
+
+    Models that an earlier run left are kept if only the number of repeats differs. The wall time is of all models.
+    """
     started = time.perf_counter()
     use_copies(files_of(settings), own)
     arrays, _ = read_arrays(data, settings["data"])
@@ -63,11 +67,14 @@ def main(
     subsets = _subsets(arrays, settings["subset"], seeds, settings["seed"])
     held = _held(settings["subset"], seeds, settings["seed"], None if person is None else person[subsets[0].numpy()])
     if settings["engine"] in ENGINES:
-        rows = [own if held is None else own[held[k]] for k, own in enumerate(subsets)]
+        made: Json = {"versions": versions(*_library(settings))}
+        kept = kept_models(settings, models, history, timing, made)
+        rows = [own if held is None else own[held[k]] for k, own in enumerate(subsets)][kept.count :]
         asked_about = dataset_of(arrays)
-        found = _answers(settings, asked_about, [own.numpy() for own in rows], seeds)
-        _write_answers(settings, asked_about, found, subsets[0].numpy(), models, history)
-        write_json(timing, {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": "cpu"})
+        further = _answers(settings, asked_about, [own.numpy() for own in rows], seeds[kept.count :]) if rows else {}
+        found = Answers.from_tensors(kept.with_tensors(further))
+        _write_answers(settings, asked_about, found, subsets[0].numpy(), models, history, made)
+        write_json(timing, _timing(started, kept, len(seeds), "cpu"))
         return
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
     told, chosen = tuned_settings(settings, tuned)
@@ -78,29 +85,39 @@ def main(
     mechanism = None if private is None else private.mechanism
     if mechanism is not None:
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
-    groups = groups_of(settings["mechanism"], x, y, subsets, settings["seed"], person)
+    groups = groups_of(settings["mechanism"], x, y, _pool(arrays, settings["subset"]), settings["seed"], person)
     count = group_count(settings["mechanism"], y, groups)
-    resume = checkpoint_beside(models, identity(settings), checkpoint_seconds)
     used = device_of(device)  # noise and dropout are other draws on a GPU
+    hooked = settings["engine"] == OPACUS or is_import_path(settings["architecture"]["name"])
+    made = {"device": used, "versions": versions(*(["opacus"] if hooked else []))}
+    kept = kept_models(settings, models, history, timing, made)
+    behind = str(kept.count) if kept.count else ""
+    resume = checkpoint_beside(models, identity(settings), checkpoint_seconds, behind)
     extra = {"groups": groups, "group_count": count, "checkpoint": resume} if settings["engine"] != OPACUS else {}
-    try:
-        ensemble, epochs = import_module(TRAINERS[settings["engine"]]).train(
-            architecture,
-            x,
-            y,
-            subsets,
-            seeds,
-            TrainingSettings(**in_records(told["training"], mechanism, units)),
-            mechanism,
-            held=held,
-            evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
-            trace=torch.from_numpy(dataset_of(arrays).traced) if settings.get("traced") else None,
-            device=used,
-            on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
-            **extra,
-        )
-    except UserError as error:
-        raise UserError(f"{_cell(settings)}: {error}") from None
+    trained: dict[str, np.ndarray] = {}
+    epochs: History = []
+    if kept.count < len(seeds):
+        try:
+            further, epochs = import_module(TRAINERS[settings["engine"]]).train(
+                architecture,
+                x,
+                y,
+                subsets[kept.count :],
+                seeds[kept.count :],
+                TrainingSettings(**in_records(told["training"], mechanism, units)),
+                mechanism,
+                held=None if held is None else held[kept.count :],
+                evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
+                trace=torch.from_numpy(dataset_of(arrays).traced) if settings.get("traced") else None,
+                device=used,
+                on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
+                **extra,
+            )
+        except UserError as error:
+            raise UserError(f"{_cell(settings)}: {error}") from None
+        trained = {name: tensor.cpu().numpy() for name, tensor in further.tensors().items()}
+    tensors = kept.with_tensors(trained)
+    ensemble = Ensemble.from_tensors(architecture, {name: torch.from_numpy(own) for name, own in tensors.items()})
     outside = arrays["target_nonmembers"]
     tested = _tested(ensemble.to(used), x, y, outside, person)
     use, judged = _use(settings, dataset_of(arrays), lambda: _said(ensemble.to(used), x, outside))
@@ -114,34 +131,34 @@ def main(
     measured = {"n_test": as_independent(tested), "guessing": chance}
     # The only tensors that may be shared, see ``dp_leakage.share``.
     shared = sorted(ensemble.parameters)
-    hooked = settings["engine"] == OPACUS or is_import_path(settings["architecture"]["name"])
-    made = {"device": used, "versions": versions(*(["opacus"] if hooked else []))}
     stamp = provenance(settings, **protected, **measured, **chosen, **judged, parameters=shared, **made)
-    write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
-    write_table(history, with_answers(_columns(epochs), tested, use), stamp)
-    write_json(
-        timing,
-        {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": used},
-    )
+    write_tensors(models, tensors, stamp)
+    write_table(history, with_answers(_columns(kept.with_history(epochs)), tested, use), stamp)
+    write_json(timing, _timing(started, kept, len(seeds), used))
     forget_beside(models)
 
 
-def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
+def _timing(started: float, kept: Kept, count: int, device: str) -> Json:
+    """Return what a training took: of all its models, those that an earlier run trained included."""
+    return {"train_seconds": kept.seconds + time.perf_counter() - started, "models": count, "device": device}
+
+
+def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> dict[str, np.ndarray]:
     try:
-        return asked(settings["engine"], settings, data, subsets, seeds)
+        return asked(settings["engine"], settings, data, subsets, seeds).tensors()
     except UserError as error:
         raise UserError(f"{_cell(settings)}: {error}") from None
 
 
 def _write_answers(
-    settings: Json, data: Dataset, found: Answers, trained: np.ndarray, models: Path, history: Path
+    settings: Json, data: Dataset, found: Answers, trained: np.ndarray, models: Path, history: Path, made: Json
 ) -> None:
     """Write the outputs that an engine stores instead of a model's parameters, and the accuracies."""
     rows = data.roles["target_nonmembers"]
     told = {"n_test": len(rows), "guessing": guessing(data.y[trained], data.y[rows]), "training": None}
     unknown = found.log_probability is None and data.n_classes > 2 and "utility" not in settings
     use, judged = (None, {}) if unknown else _use(settings, data, lambda: found.test_probabilities(rows, data.y))
-    stamp = provenance(settings, **told, **judged, versions=versions(*_library(settings)))
+    stamp = provenance(settings, **told, **judged, **made)
     write_tensors(models, found.tensors(), stamp)
     tested = RightAnswers.of(found.correct(data.y)[:, rows])
     write_table(history, with_answers(history_of(found, data), tested, use), stamp)
@@ -255,7 +272,7 @@ def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) 
 
     Each model draws them by its own seed; if ``dealt``, the pool in the order of its rows is dealt to all models.
     """
-    pool = torch.cat([torch.from_numpy(arrays[role]) for role in subset["pool"]])
+    pool = _pool(arrays, subset)
     if subset["size"] == len(pool) or "person" in arrays:  # a part of the persons has as many records as chance gives
         return pool.expand(len(seeds), -1)
     if subset.get("dealt"):
@@ -263,6 +280,11 @@ def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) 
     generators = (torch.Generator().manual_seed(derived_seed(own, "subset")) for own in seeds)
     drawn = [torch.randperm(len(pool), generator=generator)[: subset["size"]] for generator in generators]
     return torch.stack([pool[rows].sort().values for rows in drawn])
+
+
+def _pool(arrays: dict[str, Any], subset: Json) -> torch.Tensor:
+    """Return all rows that models may train on, int64 (n,)."""
+    return torch.cat([torch.from_numpy(arrays[role]) for role in subset["pool"]])
 
 
 def _held(subset: Json, seeds: list[int], seed: int, person: np.ndarray | None) -> torch.Tensor | None:
@@ -287,11 +309,15 @@ def groups_of(
     mechanism: Json | None,
     x: torch.Tensor,
     y: torch.Tensor,
-    subsets: torch.Tensor,
+    trainable: torch.Tensor,
     seed: int,
     person: np.ndarray | None = None,
 ) -> torch.Tensor | None:
-    """Return the person or the (sub)class of each training record, int64 (n,), if those are the mechanism's units."""
+    """Return the person or the (sub)class of each record, int64 (n,), if those are the mechanism's units.
+
+    ``trainable`` are the rows that models may train on: subclasses are found among these, and not among the records
+    that some models happened to draw, so that more models do not move them.
+    """
     if mechanism is not None and mechanism["unit"] == PERSON:
         assert person is not None  # as `study.checks` makes sure
         return torch.from_numpy(person)
@@ -299,7 +325,7 @@ def groups_of(
         return None
     if mechanism["unit"] == "class":
         return y
-    rows = subsets.unique()
+    rows = trainable.unique()
     if mechanism["unit"] in FILES:
         own = call(mechanism["unit"], "groups", x.numpy(), y.numpy(), derived_seed(seed, "groups"))
         if (

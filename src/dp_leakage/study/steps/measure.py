@@ -14,7 +14,7 @@ from dp_leakage.study.steps.attack import answered, found_by, scores_of
 from dp_leakage.study.steps.data import data_identity
 from dp_leakage.study.steps.entry import STEPS, Files, Job, Step, cell_of, made
 from dp_leakage.study.steps.parts import part
-from dp_leakage.study.steps.train import rate_of, tuned
+from dp_leakage.study.steps.train import of_any_repeats, rate_of, tuned
 from dp_leakage.study.study import Study
 
 
@@ -76,7 +76,7 @@ def _groups(study: Study, job: Job) -> Json:
 
 def _audit(study: Study, job: Job) -> Json:
     cell = cell_of(study, job)
-    return cell.training | {
+    return of_any_repeats(cell) | {
         "role": AUDIT,
         "designs": {name: audit_design(study.spec, cell, name) for name in cell.audits},
         "delta": delta_of(study, cell),

@@ -35,7 +35,7 @@ AUXILIARY = ("shadow", "reference")
 
 def tune_settings(study: Study, cell: Cell) -> Json:
     """Return the settings of step ``tune``: the cell's training settings that may affect the best learning rate."""
-    own = {key: value for key, value in cell.training.items() if key not in ("repeats", "role")}
+    own = {key: value for key, value in of_any_repeats(cell).items() if key != "role"}
     return (
         own
         | _utility(study)
@@ -54,6 +54,11 @@ def tune_settings(study: Study, cell: Cell) -> Json:
             ),
         }
     )
+
+
+def of_any_repeats(cell: Cell) -> Json:
+    """Return a cell's training without its number of repeats, for steps that do not read the trained models."""
+    return {key: value for key, value in cell.training.items() if key != "repeats"}
 
 
 def _utility(study: Study) -> Json:
@@ -126,7 +131,7 @@ def _has_own_rate(study: Study, dataset: str, role: str) -> bool:
 def _timing(study: Study, job: Job) -> Json:
     dataset, model = job["dataset"], job["model"]
     cells = [cell for cell in study.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
-    trainings = [cell.training for cell in cells]
+    trainings = [of_any_repeats(cell) for cell in cells]
     own = tuple(dict.fromkeys(file for training in trainings for file in own_files(training)))
     return {
         "study": study.name,
