@@ -210,7 +210,7 @@ def _utility(path: Path, name: str, given: dict[str, Any], functions: Functions)
 
 
 def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
-    """Refuse parts of a mechanism that would not act: only what the file itself defines does, one noise at most."""
+    """Refuse parts of a mechanism that would have no effect, and more than one kind of noise."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue

@@ -126,7 +126,7 @@ def drawn_features(columns: np.ndarray, sensitive: np.ndarray, number: int, seed
 
 
 def question(values: np.ndarray, rule: str) -> tuple[float, float, float]:
-    """Return the low and the high candidate value of a feature with these values, and the boundary between them.
+    """Return the low and the high candidate value of a feature from its values, and the boundary between them.
 
     See ``candidates`` in `score`.
     """

@@ -25,7 +25,7 @@ class Audit(NamedTuple):
 
 
 def corrected(confidence: float, comparisons: int) -> float:
-    """Return the confidence of each of several bounds with which all hold together (Bonferroni)."""
+    """Return the confidence that each of several bounds needs, so that all hold together (Bonferroni)."""
     return 1 - (1 - confidence) / comparisons
 
 
@@ -43,8 +43,8 @@ def guesses_of(coins: int, share: float) -> int:
 
 
 def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int:
-    """Count the right guesses among ``guesses``: half of them, with the highest scores, as included, the lowest as
-    not.
+    """Count the right guesses among ``guesses``: half of them guess "included", for the highest scores, and half "not
+    included".
 
     Args:
         scores: (m,) numbers, higher for "included". Among equal scores the order in the array decides.
@@ -64,9 +64,7 @@ def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int
 
 
 def largest(refuted: Callable[[float], bool], steps: int, most: float) -> float:
-    """Return the largest refuted strength up to ``most`` if all smaller ones are refuted too; 0 if not even 0 is
-    refuted.
-    """
+    """Return the largest refuted strength up to ``most``, with all smaller ones refuted too; 0 if 0 is not refuted."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0

@@ -72,7 +72,7 @@ def power(
 
 
 def faulty(epsilon: float, delta: float, times: float) -> Curve:
-    """Return the curve of a training that separates the canary ``times`` as far as Gaussian noise of (ε, δ) would.
+    """Return the curve of a training whose noise separates a canary ``times`` as far as Gaussian noise of (ε, δ).
 
     For δ = 0 there is no Gaussian noise; the faulty training then has a multiple of ε.
     """

@@ -93,7 +93,7 @@ def _children() -> set[int]:
 
 
 def _end_others(before: set[int]) -> None:
-    """End every child that was not there before, and every process that becomes a child by that."""
+    """End every child that was not there before, and every process that becomes a child as a result."""
     while others := [child for child in psutil.Process().children() if child.pid not in before]:
         for child in others:
             with suppress(psutil.NoSuchProcess):

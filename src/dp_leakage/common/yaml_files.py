@@ -45,8 +45,8 @@ class _Loader(PARSER):  # type: ignore[misc, valid-type]
     merging: tuple[yaml.MappingNode, ...] = ()  # the mappings that are being put together, the innermost last
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Insert merged keys before a mapping's own keys, which take precedence; of several merged mappings the first
-        does.
+        """Insert merged keys before a mapping's own keys, which take precedence; of several merged mappings, the first
+        wins.
 
         PyYAML 6.0.4 keeps the last value, and loses overrides within nested merges.
         """

@@ -155,7 +155,7 @@ def is_at_hand(source: Mapping[str, Any], data_dir: Path) -> bool:
 
 
 def files_of(source: Mapping[str, Any]) -> list[str]:
-    """Return the user's files that a source names; none of a published data set."""
+    """Return the user's files that a source names; empty for a published data set."""
     return [str(source[key]) for key in FILED if key in source]
 
 
@@ -177,9 +177,7 @@ def count(spec: Mapping[str, Any]) -> int | None:
 
 
 def is_existing(source: Mapping[str, Any]) -> bool:
-    """Return whether a source belongs to an external model: the source lists its training records, as tables of outputs
-    do.
-    """
+    """Return whether a source belongs to an external model, so that it lists the training records."""
     return "member" in source or "members" in source or source.get("source") == OUTPUTS
 
 

@@ -71,7 +71,7 @@ def copy_groups(x: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def _equal(x: np.ndarray) -> np.ndarray:
-    """Return pairs, (k, 2), of equal records: of at most `NEAR` equal ones, each with the first."""
+    """Return pairs, (k, 2), of equal records: each record with the first of at most `NEAR` equal ones."""
     rows = np.ascontiguousarray(x.reshape(len(x), -1) + 0)  # + 0 makes -0.0 and 0.0 the same bytes
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)
     _, first, place, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)

@@ -1,6 +1,4 @@
-"""Query an engine's models in a separate process: a model file can hang or exhaust memory, a user's class do
-anything.
-"""
+"""Query an engine's models in a separate process, since a model file or a user's class can hang or exhaust memory."""
 
 from importlib import import_module
 from pathlib import Path

@@ -54,7 +54,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
 
 def _with_bounds(architecture: Json, features: int) -> Json:
-    """Return the architecture with bounds of features as libraries want them, from what YAML can write."""
+    """Return the architecture with the bounds of features in the form that libraries expect."""
     changed = dict(architecture)
     for key in ("privacy_bounds", "bounds"):
         if isinstance(bounds := architecture.get(key), list):
@@ -131,8 +131,8 @@ def _found(name: str) -> Any:
 
 
 def _classes(module: ModuleType) -> list[str]:
-    """Return the names of a module's public classes that return probabilities or are networks; else of all public
-    ones.
+    """Return a module's public classes that return probabilities or are networks; if there are none, all public
+    classes.
     """
     named = {name: one for name, one in vars(module).items() if not name.startswith("_")}
     apt = [name for name, one in named.items() if hasattr(one, "predict_proba") or hasattr(one, "forward")]

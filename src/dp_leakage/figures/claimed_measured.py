@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "cells": "bounded",
-    "caption": "Target ε of each defense, accounted ε of its training, and the lower bound proven by an audit. A "
-    "bound to the right of the accounted ε would prove an error. No orange line: nothing was "
-    "proven. No blue mark: not differentially private, or no valid accountant for the neighbors of the axis. Red "
-    "then marks bounds above the ε accounted for other neighbors, converted.",
+    "caption": "Target ε of each defense, accounted ε of its training (blue), and the lower bound proven by an audit "
+    "(orange). A bound to the right of the accounted ε proves an error and is red. Without a blue mark, "
+    "the training is not private or no valid accountant covers the neighbors of the axis; a bound is then "
+    "compared with the ε for other neighbors, converted to these.",
 }
 
 MEASURED = "#d55e00"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Images and what an attacker reconstructed of them. If a row shows the same as the first row, the "
-    "defense of that row has not hidden it.",
+    "caption": "Images, and an attacker's reconstructions of them. A row that looks like the first row was not "
+    "hidden by its defense.",
     "needs": "images",
     "settings": {
         "attack": {

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FIGURE = {
     "part": "audit",
     "cells": "private",
-    "caption": "Lower bound of each audit as a share of the claimed ε; above 1 it would prove an error. A tick is the "
-    "maximum that the design could have shown with perfect scores.",
+    "caption": "Lower bound of each audit as a share of the claimed ε; above 1 it proves an error. A tick is the "
+    "largest bound that the design can show, with perfect scores.",
     "settings": {
         "literature": {
             "type": "array",

@@ -87,7 +87,7 @@ def named_by_own(rates: np.ndarray, chosen: np.ndarray, fpr: float) -> Influence
 
 
 def accused_again(score: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
-    """Return how likely a record that is wrongly accused in one model is wrongly accused in another one.
+    """Return how likely a record that is wrongly accused in one model is wrongly accused in another.
 
     One threshold for all records lets a share ``fpr`` of the non-members pass. The result is about ``fpr`` if all
     records are accused equally often, and 1 if always the same ones are. It is NaN if at most one accusation is allowed

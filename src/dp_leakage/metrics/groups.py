@@ -101,7 +101,7 @@ def _enough(member: np.ndarray) -> bool:
 def _each_and_all(
     metric: str, where: Mapping[str, str], judge: Judge, values: np.ndarray, member: np.ndarray
 ) -> list[dict]:
-    """Return rows of every single repeat, whose members are fixed, and of all together."""
+    """Return rows of each repeat, with fixed members, and of all repeats together."""
     members = np.broadcast_to(member, values.shape)
     alone = [judge(values[r : r + 1], members[r]) for r in range(len(values))]
     rows = [row(metric, str(r), found, **where) for r, found in enumerate(alone)]

@@ -130,7 +130,8 @@ def over_repeats(records: Estimate, values: np.ndarray, limits: tuple[float, flo
 
 
 class Influences(NamedTuple):
-    """A number measured on R repeats (trainings) that share their records, and each record's influence on it in each.
+    """A number measured on R repeats (trainings) with the same records, and each record's influence on it in each
+    repeat.
 
     Attributes:
         value: the number, a mean over the repeats or close to one.
@@ -252,7 +253,7 @@ def crossed_difference(a: Influences, b: Influences) -> Estimate:
 
 
 def with_unseen(difference: Estimate, n: int) -> Estimate:
-    """Widen the difference of two cells that agree on all n records for kinds of records that do not occur among them.
+    """Widen the difference of two cells that agree on all n records, for unseen kinds of records on which they differ.
 
     If no record differs, the observed spread is 0, although other records might differ. The interval then includes the
     effect of a share of up to 1 − 0.025^(1/n) of such records, each at most 1 (the rule of three: Hanley & Lippman-Hand
@@ -309,8 +310,7 @@ def _hall(quantile: float, skewness: float) -> float:
 
 
 def of_repeats(means: np.ndarray, of_cells: float) -> _Spread:
-    """Return the components of the variance of a mean of R repeats' means that come from the repeats and from the
-    cells.
+    """Return two components of the variance of a mean of R repeats' means: from the repeats, and from the cells.
 
     The cells alone give ``of_cells``. So the result is at least the tenth percentile of studies with that variance.
     """

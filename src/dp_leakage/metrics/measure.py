@@ -220,14 +220,14 @@ def _of_largest(
 
 
 def _runs(n: int, repeats: bool) -> Iterator[tuple[str, slice]]:
-    """Every single repeat, if they are wanted, and all together."""
+    """Yield each repeat, if requested, and all together."""
     for r in range(n if repeats else 0):
         yield str(r), slice(r, r + 1)
     yield ALL, slice(None)
 
 
 def _of_runs(member: np.ndarray, here: slice) -> np.ndarray:
-    """Return the members of these runs; those of a single run are fixed."""
+    """Return the members of these runs; fixed members for a single run."""
     chosen = member if member.ndim == 1 else member[here]
     return chosen[0] if chosen.ndim == 2 and here != slice(None) else chosen
 
@@ -383,7 +383,7 @@ def _losses(history: pd.DataFrame, baseline: pd.DataFrame, n_test: int) -> list[
 
 
 def measure_use(history: pd.DataFrame, baseline: pd.DataFrame, judged: Mapping[str, Any]) -> list[dict]:
-    """Rows for a measure of use other than accuracy (`utility`), where the histories keep it.
+    """Return rows for a measure of use other than accuracy (`utility`), if the histories have it.
 
     Args:
         history, baseline: of the cell and of the non-private one, with the columns of `utility.columns_of`.
@@ -407,7 +407,7 @@ def measure_use(history: pd.DataFrame, baseline: pd.DataFrame, judged: Mapping[s
 
 
 def measure_ranks(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Return rows top10_accuracy: how many non-members have their class among the model's first `TOP` answers.
+    """Return rows top10_accuracy: the share of non-members whose class is among the model's first `TOP` answers.
 
     Args:
         frame: repeat, record, member, rank (from 1): one row per repeat and record.

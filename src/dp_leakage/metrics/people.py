@@ -62,8 +62,8 @@ def over_people(right: np.ndarray, person: np.ndarray) -> Estimate:
 
 
 def as_independent(answers: RightAnswers) -> float:
-    """Return the number of independent records that determine a share of right answers as precisely (Korn & Graubard
-    1998).
+    """Return the number of independent records that would determine a share of right answers equally precisely (Korn &
+    Graubard 1998).
 
     It has the variance of the jackknife over people and is at most the number of records. Student's t, which replaces
     the normal quantile, has one degree of freedom less than the people or, if some have more records than others, the

@@ -87,7 +87,9 @@ def auc(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
 
 
 def area(members: np.ndarray, nonmembers: np.ndarray) -> Influences:
-    """Return the value of `auc` and each record's influence on it in each run: its placement among the other kind."""
+    """Return the value of `auc` and each record's influence on it in each run, from its placement among the other
+    class.
+    """
     over_nonmembers = np.stack([placements(m, n) for m, n in zip(members, nonmembers, strict=True)])
     over_members = np.stack([1 - placements(n, m) for m, n in zip(members, nonmembers, strict=True)])
     value = float(over_nonmembers.mean())
@@ -156,7 +158,7 @@ def _descending(scores: np.ndarray) -> np.ndarray:
 
 
 def above_rank(members: np.ndarray, descending: np.ndarray, passing: int) -> np.ndarray:
-    """Members above a threshold that ``passing`` non-members pass; −1 is a threshold above all scores."""
+    """Return the members above a threshold that ``passing`` non-members pass; −1: a threshold above all scores."""
     if passing < 0:
         return np.zeros(members.shape, dtype=bool)
     if passing >= descending.shape[1]:
@@ -176,14 +178,14 @@ def named_at_rank(values: np.ndarray, descending: np.ndarray, passing: int) -> n
 
 
 def allowed(fpr: float, n: int, below: bool = False) -> int:
-    """Return how many of n may pass for a rate of at most (or below) ``fpr``; 1e-9 allows for 0.29·100 < 29 in floating
-    point.
+    """Return how many of n may pass for a rate of at most (or below) ``fpr``. A tolerance of 1e-9 covers 0.29·100 <
+    29.
     """
     return int(np.ceil(fpr * n - 1e-9)) - 1 if below else int(np.floor(fpr * n + 1e-9))
 
 
 def rank_range(fpr: float, n: int) -> tuple[int, int]:
-    """Return how many of n exceed a threshold with the true rate ``fpr``: the central 95 % of the binomial."""
+    """Return how many of n scores exceed a threshold with true rate ``fpr``: the central 95 % of the binomial."""
     tail = (1 - CONFIDENCE) / 2
     fewest, most = (int(np.ceil(bdtrik(p, n, fpr))) for p in (tail, 1 - tail))
     return max(fewest, 0), min(most, n)

@@ -48,8 +48,8 @@ def spent(frame: pd.DataFrame, neighbors: str | None = None) -> pd.DataFrame:
 
 
 def spent_alike(frame: pd.DataFrame, neighbors: str | None = None) -> tuple[pd.DataFrame, str]:
-    """Return the accounted ε of all cells for one neighboring relation, so that they can share an axis, and that
-    relation.
+    """Return the accounted ε of all cells for one neighboring relation, and that relation, so that cells can share an
+    axis.
 
     Args:
         frame: rows over all repeats.
@@ -86,7 +86,7 @@ def _is_group(unit: object) -> bool:
 
 
 def relations(rows: pd.DataFrame) -> list[str]:
-    """Return the neighboring relations of rows of `known`, that which most cells have first."""
+    """Return the neighboring relations of rows of `known`, the most common one first."""
     cells = rows.drop_duplicates([*CELL, "spent_neighbors"])["spent_neighbors"].value_counts()
     return sorted(cells.index, key=lambda relation: (-cells[relation], relation != "replace_one", relation))
 

@@ -103,7 +103,7 @@ def measured_use(
 
 
 def scored(name: str, y: np.ndarray, probabilities: np.ndarray, trained: np.ndarray) -> float:
-    """Return one model's score, with probabilities (n, classes); 0 where its records are of one class alone."""
+    """Return one model's score, with probabilities (n, classes); 0 if its records have only one class."""
     labels, told = _rarer_last(y, np.asarray(probabilities, np.float64)[None], trained)
     return float(np.nan_to_num(UTILITIES[name].score(labels, told[0])))
 
@@ -136,7 +136,8 @@ def _blocks(labels: np.ndarray, person: np.ndarray | None) -> tuple[np.ndarray, 
 
 
 def independent_blocks(block: np.ndarray) -> float:
-    """Return how many blocks of normal influences know the spread between records as well, from (R, blocks).
+    """Return the number of independent normal blocks that would determine the spread between records equally precisely,
+    from (R, blocks).
 
     The influences of rare classes are few and large, so that fewer degrees of freedom are left (`freedom_of`).
     """

@@ -80,7 +80,7 @@ def _runs(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _of_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of reconstructions that name a cell in short (``gaussian=50``), one for each measure."""
+    """Return the reconstruction rows of a cell named in short (``gaussian=50``), one for each measure."""
     found: list[dict[str, Any]] = []
     for row in frame.to_dict("records"):
         name, _, epsilon = str(row["cell"]).partition("=")

@@ -46,8 +46,8 @@ def layer_norm(clip_norm: float, layers: int) -> float:
 
 
 def allowance(units: float, dtype: torch.dtype) -> float:
-    """Return the share of C that rounding in ``dtype`` may add to what a unit moves, for sums of so many
-    units on average.
+    """Return the share of C that rounding in ``dtype`` may add to a unit's effect on a sum of so many units on
+    average.
     """
     return (ROUNDING + units * CHAIN * 3 / 16) * torch.finfo(dtype).eps
 
@@ -79,7 +79,7 @@ def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, d
 
 
 def check_bound(bound: Bound | str, clip_norm: float) -> None:
-    """Refuse with a UserError a file's bound that leaves a gradient of some length longer than ``clip_norm``."""
+    """Refuse with a UserError a plugin's bound that leaves a gradient of some length longer than ``clip_norm``."""
     if bound in get_args(Bound):
         return
     norms = torch.logspace(math.log10(LEAST_NORM), 38, LENGTHS)
@@ -98,8 +98,8 @@ def _within(scales: Tensor, norms: Tensor, clip_norm: float | Tensor) -> Tensor:
 
 
 def _own_scales(norms: Tensor, length: float | Tensor, plugin: str) -> Tensor:
-    """Return a file's own factor for each unit, computed from one unit at a time, so that none can depend on another's
-    gradient.
+    """Return a plugin's factor for each unit, computed one unit at a time, so that it cannot depend on other units'
+    gradients.
 
     It is vectorized if the code allows that (`torch.vmap` shows the function only one unit's length).
     """

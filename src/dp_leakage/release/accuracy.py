@@ -31,7 +31,7 @@ def accuracy_of(right: np.ndarray, y: np.ndarray, person: np.ndarray | None) -> 
 def use_of(
     measure: str, y: np.ndarray, probabilities: np.ndarray, trained: np.ndarray, person: np.ndarray | None
 ) -> Json:
-    """Return the statement on the study's measure of use; empty if that is accuracy.
+    """Return the statement on the study's measure of use; empty if the measure is accuracy.
 
     Args:
         measure: a key of `utility.UTILITIES`.

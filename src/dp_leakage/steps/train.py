@@ -165,7 +165,7 @@ def _write_answers(
 
 
 def _library(settings: Json) -> list[str]:
-    """Return the package whose estimators a cell trains, unless it is one that is recorded anyway."""
+    """Return the package whose estimators a cell trains, unless it is recorded anyway."""
     package = str(settings["architecture"]["name"]).partition(":")[0].partition(".")[0]
     return (
         [package] if settings["engine"] == "estimator" and package in ("lightgbm", "interpret", "diffprivlib") else []
@@ -199,7 +199,7 @@ def measure_of(settings: Json, data: Dataset) -> tuple[str, np.ndarray]:
 
 
 def _use(settings: Json, data: Dataset, probabilities: Callable[[], np.ndarray]) -> tuple[Use | None, dict[str, Json]]:
-    """Return the use of target models on new records, and of guessing; nothing if the measure is accuracy."""
+    """Return the use of target models on new records, and the use of guessing; empty if the measure is accuracy."""
     measure, trained = measure_of(settings, data)
     if measure == ACCURACY or settings["role"] != "target":
         return None, {}
@@ -231,11 +231,11 @@ def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
 
 
 def with_players(private: Training, person: np.ndarray, trained: np.ndarray, others: np.ndarray | None) -> Training:
-    """Return a training with the effect of the attack game on its number of records.
+    """Return a training with the effect of an attack's neighbors on its number of records.
 
     If people are the units, there is none. If single records are, ``records`` is the maximum number of records that a
-    person adds or removes. The training ``moves`` if the number of records from which batches are drawn differs
-    between neighbors. With random inclusion it does not, since the pool has a fixed number of records.
+    person adds or removes. The training ``moves`` if the number of records from which batches are drawn differs between
+    neighbors. With random inclusion it does not, since the pool has a fixed number of records.
 
     Args:
         private: the training without this effect.
@@ -251,7 +251,7 @@ def with_players(private: Training, person: np.ndarray, trained: np.ndarray, oth
 
 
 def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -> Json:
-    """Return the settings of a training that counts people, for one that draws single records.
+    """Return the settings of a training on people, converted to single records.
 
     It takes as many steps, with each record at a person's sampling probability: in batches with the mean number of
     records of that many people. ``units`` are the people's numbers of records.

@@ -303,7 +303,7 @@ def _parts_of(spec: Json, place: _Place, entry: Json, audited: bool) -> list[str
 
 
 def _audits_of(spec: Json, entry: Json) -> tuple[str, ...]:
-    """Return the audit designs of a defense's cells: those in its entry, else all without a planted bug."""
+    """Return the audit designs of a defense's cells: the entry's own, else all without a planted bug."""
     designs = spec.get("audit", {}).get("designs", {})
     return tuple(entry.get("audits", [name for name, design in designs.items() if not design.get("bug")]))
 

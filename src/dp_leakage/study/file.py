@@ -178,7 +178,9 @@ def _are_numbers(value: object) -> TypeGuard[list[float]]:
 
 
 def on_datasets(study: Study, only: list[str]) -> Study | None:
-    """Return the study on only these data sets, without the figures that need others; None if it has none of them."""
+    """Return the study on only these data sets, without figures that need others; None if it has none of these data
+    sets.
+    """
     kept = {name: dataset for name, dataset in study.spec["datasets"].items() if name in only}
     if not kept or len(kept) == len(study.spec["datasets"]):
         return study if kept else None

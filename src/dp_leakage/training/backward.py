@@ -47,7 +47,7 @@ class BackwardPass:
         return norms[0] if len(norms) == 1 else torch.stack(norms).square_().sum(0).sqrt_()
 
     def finite(self) -> tuple["BackwardPass", Tensor]:
-        """Return the pass and its `norms`, with zero in place of each gradient whose norm is not finite.
+        """Return the pass and its `norms`, with zero for each gradient whose norm is not finite.
 
         One record of huge numbers would otherwise stop a private training, and so reveal itself. No scale can take such
         a gradient out of a sum, since 0·∞ is not 0. On a GPU the work must not depend on results, so it always masks.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FunctionNoise(Noise):
-    """Noise of a plugin that defines a function ``noise(row, scale, generator)``: independent from step to step."""
+    """Noise of a plugin's function ``noise(row, scale, generator)``, independent between steps."""
 
     def add(self, step: int) -> None:
         """As in `Noise`."""

@@ -102,7 +102,7 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
 
 
 def _tail(distance: np.ndarray, freedom: np.ndarray | None) -> np.ndarray:
-    """−ln of the density at a distance in deviations, less ½ ln 2π."""
+    """Return −ln of the density at a distance in deviations, minus ½ ln 2π."""
     normal = 0.5 * distance**2
     if freedom is None:
         return normal

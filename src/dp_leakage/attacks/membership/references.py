@@ -92,8 +92,8 @@ def mean_of_all(found: Moments) -> np.ndarray:
 
 
 def mean_where(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -> np.ndarray:
-    """Return the mean of values (K, n) over the chosen ones of K models, for every record; if none is chosen, over
-    all records.
+    """Return the mean of values (K, n) over the selected models for each record; over all records if no model is
+    selected.
 
     Returns (n,); with ``left_out`` (K, n), where row k is the mean over all models except k, as in `moments`.
     """

@@ -22,7 +22,7 @@ DOUBLED = {"example": 1.0, "batch": 2.0}  # unit → by how many of its bounds a
 
 
 def others_among(data: Dataset, victims: int, candidates: int) -> np.ndarray:
-    """Return the members from which the other candidates are drawn, (m, …): the first that are not victims, up to
+    """Return the members from which the other candidates are drawn, (m, …): the first ones that are not victims, up to
     `OTHERS`.
 
     Raises:

@@ -239,7 +239,7 @@ def _has_images(folder: Path) -> bool:
 
 
 def _classes(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-    """Return the given split ("" if none) and the class of each name in the tree: texts, (n,)."""
+    """Return the given split ("" without one) and the class of each name in the tree: texts, (n,)."""
     folders = [PurePosixPath(name).parts[:-1] for name in tree.names]
     if () in folders:
         stray = tree.names[folders.index(())]

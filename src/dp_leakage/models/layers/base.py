@@ -74,7 +74,7 @@ class PerExample(Protocol):
 
 
 class OnDemand:
-    """Gradients that are formed only when something asks for more than their weighted sum; see `PerExample`.
+    """Gradients that are formed only if more than their weighted sum is requested; see `PerExample`.
 
     A subclass adds ``names``, ``examples``, ``formed`` and ``add_weighted_sum``, and overrides methods that can avoid
     forming gradients.

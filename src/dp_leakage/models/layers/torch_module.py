@@ -57,7 +57,7 @@ class TorchModule(Layer):
 
     @cached_property
     def hooks(self) -> GradSampleModule:
-        """Opacus' hooks on `workplace`, there from the first use on. Raises UserError if it cannot have them."""
+        """Opacus' hooks on `workplace`, attached at the first use. Raises UserError if Opacus cannot attach them."""
         from opacus import GradSampleModule
         from opacus.validators import ModuleValidator
 
@@ -230,7 +230,7 @@ class Traced:
 
 @dataclass(eq=False)
 class Pass:
-    """One forward pass of one model, and one way back. Between the two nothing else may use the layer.
+    """A forward and backward pass of one model. Nothing else may use the layer between the two.
 
     Attributes:
         layer, name: whose pass it is.
@@ -341,7 +341,7 @@ def tensors_of(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 @contextmanager
 def _drawing(seed: int, like: Tensor) -> Iterator[None]:
-    """PyTorch's global random streams, from which modules draw, begin at a seed; afterwards they are as before."""
+    """Context in which PyTorch's global random streams start at a seed; afterwards they are restored."""
     import torch
 
     with torch.random.fork_rng(devices=[like.device] if like.is_cuda else []):

@@ -159,10 +159,10 @@ def check_projection(accountant: str, noise: float) -> None:
 
 
 def check_share(noise: float, epsilon: float, delta: float) -> None:
-    """Refuse a private projection that spends a whole budget, so that nothing is left for the training.
+    """Refuse a private projection that spends the whole budget, leaving nothing for the training.
 
-    Under add_remove, between whose neighbors it spends least, by the exact δ of a Gaussian (Balle & Wang 2018,
-    theorem 8).
+    Under add_remove, between whose neighbors it spends least, by the exact δ of a Gaussian (Balle & Wang 2018, theorem
+    8).
 
     Args:
         noise: the projection's noise multiplier, above 0.

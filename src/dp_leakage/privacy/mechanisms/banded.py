@@ -118,8 +118,8 @@ def _coefficients(bands: int, horizon: int | None) -> list[float]:
 
 
 def epsilon(sigma: float, case: Case) -> float:
-    """ε of ``case.uses`` uses of each record: of a Gaussian mechanism with μ = √k/σ, or 2√k/σ for replace_one, or under
-    ``cyclic_poisson`` of so many Poisson-sampled ones.
+    """Return ε of ``case.uses`` uses of each record: a Gaussian mechanism with μ = √k/σ, or 2√k/σ for replace_one;
+    under ``cyclic_poisson``, that many Poisson-sampled ones.
     """
     from dp_leakage.privacy.accounting import library
 

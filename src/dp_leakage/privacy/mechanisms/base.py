@@ -78,7 +78,9 @@ class Accountant:
         return tuple(self.relations)
 
     def claim_under(self, sampler: str) -> Claim:
-        """Return the claim under one sampler: randomly drawn batches prove more than known ones."""
+        """Return the claim under one sampler: an accountant may prove more for randomly drawn batches than for known
+        ones.
+        """
         return "bound" if self.claim == "exact" and sampler != "cyclic" else self.claim
 
 
@@ -133,7 +135,7 @@ class Declaration:
 
 
 class Noise:
-    """The noise of K models' trainings, with everything that it remembers between steps. This base class adds nothing.
+    """Noise of K models' trainings, with its state between steps. This base class adds nothing.
 
     Args:
         mechanism: protection of each step.

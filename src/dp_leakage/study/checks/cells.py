@@ -124,7 +124,7 @@ def _check_training(study: Study, cell: Cell) -> None:
     if "projection_noise" in mechanism and mechanism["accountant"]:
         words = (
             f"(of {cell.key}) has noise for one record, but unit {mechanism['unit']!r} protects all records of a "
-            "(sub)class together; use unit example, another method, or fit_on roles that no attack asks about"
+            "(sub)class together; use unit example, a method without noise, or fit_on with roles that no attack queries"
         )
         require(not holds_groups(mechanism["unit"]), f"key 'datasets.{cell.dataset}.projection' {words}")
         try:

@@ -158,7 +158,7 @@ def check_datasets(study: Study) -> None:
 
 
 def _keeps(architecture: Json, layers: str) -> bool:
-    """Return whether such layers of a network compute features, as far as is known before the records' shape."""
+    """Return whether a network has layers that compute features, as far as known before the records' shape."""
     found = []
     for shape in SHAPES:
         try:
@@ -219,7 +219,7 @@ def _counted(source: Json, content: str | None) -> int | None:
 
 
 def check_persons(study: Study) -> None:
-    """Restrict studies of people to membership, and to steps that can count people."""
+    """Restrict studies of people to membership attacks, and to steps that can count people."""
     for name, dataset in study.spec["datasets"].items():
         if not by_person(study.spec, name):
             continue
@@ -340,7 +340,7 @@ def _check_engine(engine: str, architecture: Json, key: str) -> None:
 
 
 def _as_changed(spec: Json, name: str, model: Json) -> Iterable[tuple[str, Json]]:
-    """Return a model on its own and as each data set changes it, each with the key of its architecture."""
+    """Return a model, and its changed form on each data set, with the key of each architecture."""
     yield f"models.{name}.architecture", model
     for dataset, found in spec["datasets"].items():
         if name in found.get("models", {}):

@@ -70,7 +70,7 @@ def _queries(study: Study, role: str) -> int:
 
 
 def _judged(study: Study, dataset: str, role: str) -> list[str]:
-    """Return the roles whose class scores are stored: those under attack and the attacker's own."""
+    """Return the roles whose class scores are stored: the attacked roles and the attacker's own."""
     pool = {f"{role}_pool", *auxiliary_spec(study.spec, dataset, role).get("pool", [])}
     asked = set(asked_roles(study.spec["datasets"][dataset]["roles"]))
     return sorted({"target": asked, "shadow": pool, "reference": pool | asked}[role])
@@ -154,7 +154,7 @@ def _references(inputs: dict[str, Input]) -> dict[str, Input]:
 
 
 def _reference_cell(study: Study, cell: Cell, attack: str) -> str:
-    """Return the defense whose repeats are an attack's references: the cell's own, or none."""
+    """Return the defense whose repeats are an attack's references: the cell's own; empty without references."""
     known = auxiliary_spec(study.spec, cell.dataset, "reference").get("defense", "same") == "same"
     return cell.defense if known and ATTACKS[attack].aware else "none"
 

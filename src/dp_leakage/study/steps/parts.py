@@ -49,11 +49,11 @@ class Part:
         return path_of(self.step, self.option, study=study.name, **cell.names, **self.names)
 
     def made(self, study: Study, cell: Cell) -> str:
-        """Return the identity of that file."""
+        """Return the identity of the part's file."""
         return made(study, self.step, cell, **self.names)
 
     def files(self, study: Study, cell: Cell) -> list[Path]:
-        """Its own file and every file between the training and that."""
+        """Return the part's file and every file that it depends on, back to the training."""
         return [self.path(study, cell), *self.before(study, cell)]
 
 
