@@ -23,8 +23,7 @@ import time
 from pathlib import Path
 
 from dp_leakage.jobs import VARIABLE
-from dp_leakage.jobs.benchmark import read_usage
-from dp_leakage.jobs.start import THREADS, start
+from dp_leakage.jobs.server import THREADS, start
 from dp_leakage.training.launcher import ENVIRONMENT
 
 REPO = Path(__file__).parents[1]
@@ -112,12 +111,12 @@ def children() -> float:
 
 
 def run_study(folder: Path, study: str, scale: str, preload: bool) -> tuple[float, float, float]:
-    """(processor time, time on the clock, processor time of its jobs by their benchmark files) of a whole study."""
-    results = folder / "results" / (study if scale == "paper" else f"{study}-{scale}")
-    shutil.rmtree(results, ignore_errors=True)
+    """(processor time, time on the clock, processor time of its jobs by their logs) of a whole study."""
+    name = study if scale == "paper" else f"{study}-{scale}"
+    for place in ("results", "logs"):
+        shutil.rmtree(folder / place / name, ignore_errors=True)
     seconds, clock = run(folder, study, "--cores", "2", "--config", f"scale={scale}", f"preload={preload}")
-    jobs = [path.read_text().splitlines()[1].split()[-1] for path in results.glob("benchmarks/*/*.tsv")]
-    return seconds, clock, sum(float(number) for number in jobs if number != "NA")
+    return seconds, clock, job_seconds(folder / "logs" / name)
 
 
 def overheads(folder: Path, file: Path, scale: str) -> tuple[float, float]:
@@ -136,26 +135,32 @@ def overheads(folder: Path, file: Path, scale: str) -> tuple[float, float]:
     os.chdir(folder)
     server = start()
     served = environment | {VARIABLE: os.environ[VARIABLE]}
-    job_seconds(folder, words, served)  # the first makes the server import
-    ways = (served, environment)
-    medians = [statistics.median(job_seconds(folder, words, way) for _ in range(5)) for way in ways]
+    log = folder / "job.log"
+    work(folder, words, served, log)  # the first makes the server import
+    forked = statistics.median(work(folder, words, served, log) for _ in range(5))
+    alone = statistics.median(work(folder, words, environment, log) for _ in range(5))
     server.stdin.close()
     server.wait()
-    return medians[0] - float(own.stdout), medians[1] - float(own.stdout)
+    return forked - float(own.stdout), alone - float(own.stdout)
 
 
-def job_seconds(folder: Path, words: list[str], environment: dict[str, str]) -> float:
-    """Processor time of a job: of the process that was started, and of its work where that is another one."""
-    command = ["bash", "-c", 'exec "$0" "$@"', *words]
-    process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
+def work(folder: Path, words: list[str], environment: dict[str, str], log: Path) -> float:
+    """Processor time of a job: of the process that was started and, where a fork did the work, of that by its log."""
+    with log.open("w") as file:
+        process = subprocess.Popen(["bash", "-c", 'exec "$0" "$@"', *words], cwd=folder, env=environment, stderr=file)
+        _, status, used = os.wait4(process.pid, 0)
     if status:
         sys.exit(f"{shlex.join(words)} failed")
     seconds = used.ru_utime + used.ru_stime
-    if VARIABLE in environment:
-        usage = read_usage(Path(environment[VARIABLE]), process.pid)
-        seconds += usage[1]
-    return seconds
+    return seconds + (job_seconds(log) if VARIABLE in environment else 0)
+
+
+def job_seconds(logs: Path) -> float:
+    """Processor time of jobs, by the last lines of their logs: of a log, or of all below a folder."""
+    files = [logs] if logs.is_file() else logs.rglob("*.log")
+    return sum(
+        float(number) for file in files for number in re.findall(r"\(([\d.]+) s of processor time", file.read_text())
+    )
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -261,10 +262,8 @@ def traced(
 
 def noise(world: World, schedule: dict) -> Mechanism:
     """Gaussian noise on Poisson batches, for the budget."""
-    step = {"sampler": "poisson", "unit": "example", "bound": "clip", "clip_norm": 1.0, "noise": "gaussian"}
-    given = {"block": "whole", "noise_multiplier": None, "kappa": None, "settings": {}, "rdp_sigma": None}
-    budget = {"accountant": "pld", "epsilon": EPSILON, "delta": DELTA}
-    training = solved(step | given | budget, dataset_size=world.pool, **schedule)
+    protection = Protection(Mechanism("poisson"), "pld", epsilon=EPSILON, delta=DELTA)
+    training = solved(protection, dataset_size=world.pool, **schedule)
     assert training is not None
     return training.mechanism
 

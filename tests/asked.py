@@ -7,6 +7,7 @@ from dp_leakage.privacy import calibration
 from dp_leakage.privacy.accounting import ACCOUNTANTS, Case, Spent, report, selection, spend
 from dp_leakage.privacy.accounting.rules import accountant_named
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.privacy.training import Training
 
 
@@ -68,8 +69,8 @@ def epsilon_after(mechanism: Mechanism, accountant: str, delta: float, **run: An
 
 
 def calibrated(settings: dict[str, Any], **run: Any) -> Mechanism:
-    """The mechanism of `calibration.solved`."""
-    training = calibration.solved(settings, **run)
+    """The mechanism of `calibration.solved`, of a protection by its `settings`."""
+    training = calibration.solved(Protection.read(settings), **run)
     assert training is not None
     return training.mechanism
 

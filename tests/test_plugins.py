@@ -999,10 +999,10 @@ def test_a_plugin_may_say_which_records_are_one_unit(tmp_path, monkeypatch):
 
     entry = {"defense": "people", "accountant": "people", "epsilon": [2]}
     cell = private_cell(study_with(tmp_path, monkeypatch, "people", PEOPLE, entry))
-    settings = cell.training["mechanism"]
-    assert (settings["unit"], settings["sampler"]) == ("people", "class_poisson")
+    step = cell.step
+    assert (step.unit, step.sampler) == ("people", "class_poisson")
     x, y = digits(50)
-    groups = groups_of(settings, x, y, torch.arange(50), 0)
+    groups = groups_of(step, x, y, torch.arange(50), 0)
     assert groups.tolist() == [row // 5 for row in range(50)]
 
 

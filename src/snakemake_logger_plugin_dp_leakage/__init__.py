@@ -13,11 +13,10 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from copy import copy
-from logging import WARNING, FileHandler, LogRecord
+from logging import ERROR, WARNING, FileHandler, LogRecord, getLogger
 from pathlib import Path
 from typing import Any
 
-from snakemake.logging import ColorizingTextHandler, get_event, logger
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
@@ -35,14 +34,20 @@ KEPT = ("Cannot restore ", "Restored previous version of ", "--keep-incomplete m
 # With which it ends a run that was stopped, too.
 FAILED_RUN = "WorkflowError:\nAt least one job did not complete successfully."
 
+COLORS = {WARNING: "\x1b[33m", ERROR: "\x1b[31m"}
+PLAIN = "\x1b[0m"
 # The command of a job that failed, which the file holds too. What it said follows, from its log.
 FAILED_COMMAND = "RuleException:\nCalledProcessError"
-ERROR = re.compile(r"^(?:\d\d:\d\d:\d\d )?(error: .*)", re.MULTILINE | re.DOTALL)  # as a step's log ends with it
+SENTENCE = re.compile(r"^(?:\d\d:\d\d:\d\d )?(error: .*)", re.MULTILINE | re.DOTALL)  # as a step's log ends with it
 MOST_ERRORS, MOST_CHARACTERS = 5, 1000  # repeated at the end of a run, and of each
 
 
-class LogHandler(LogHandlerBase, ColorizingTextHandler):
-    """Snakemake's own handler, with the messages of single jobs drawn together.
+LOGGER = getLogger("snakemake.logging")  # what Snakemake and its Snakefiles say
+_running: list["LogHandler"] = []
+
+
+class LogHandler(LogHandlerBase):
+    """What Snakemake says, with the messages of single jobs drawn together.
 
     Records come one after another from a thread of Snakemake's. Another thread redraws the line each second.
     """
@@ -51,17 +56,20 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
         with suppress(OSError):  # what Snakemake and its jobs leave in TMPDIR goes with the run
             own_folder()
         settings: Any = self.common_settings
-        stream = sys.stdout if settings.stdout else sys.stderr
-        ColorizingTextHandler.__init__(self, nocolor=settings.nocolor, stream=stream)
+        self.stream = sys.stdout if settings.stdout else sys.stderr
+        terminal = self.stream.isatty() and os.environ.get("TERM") != "dumb"
+        self.colored = terminal and not settings.nocolor
         self.all = settings.dryrun or settings.verbose or settings.printshellcmds or settings.debug_dag
-        self.live = self.is_tty and os.environ.get("TERM") != "dumb"
+        self.live = terminal
         self.progress: Progress | None = None
+        self.told_job = False  # whether the last record was of a job that starts
         self.drawn = 0.0  # when the line was drawn last; 0 if none is there
         self.logs: dict[int, list[str]] = {}  # job that failed → its logs
         self.last = 0, 0.0  # jobs that were done at the last plain line, and when it was written
         self.stopped = False  # by the user; jobs that end by that are no failures
         self.over = threading.Event()
         self.drawing = threading.RLock()
+        _running.append(self)
 
     writes_to_stream = True
     writes_to_file = False
@@ -73,9 +81,13 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
         """Takes note of a record, and prints what a reader needs of it. Never raises: Snakemake's thread would end."""
         try:
             with self.drawing:
+                if last := getattr(record, "last", None):
+                    self.finish()
+                    last.set()
+                    return
                 if self.all or self._is_told(record):
                     self._clear()
-                    ColorizingTextHandler.emit(self, record if self.all else _without_command(record))
+                    self._say(record if self.all else _without_command(record))
                 if not self.all:
                     self._note(record, record.created)
         except Exception:
@@ -98,19 +110,30 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
     def close(self) -> None:
         """Snakemake ends."""
         self.finish()
-        ColorizingTextHandler.close(self)
+        _running.remove(self)
+        super().close()
+
+    def _say(self, record: LogRecord) -> None:
+        color = COLORS.get(record.levelno) if self.colored else None
+        text = self.format(record)
+        begins = _event(record) == LogEvent.JOB_INFO
+        if begins and not self.told_job:  # an empty line before jobs, as Snakemake has it
+            text = f"\n{text}"
+        self.told_job = begins
+        if text and text != "None":  # as Snakemake's formatter answers for what is not shown
+            self._print(f"{color}{text}{PLAIN}\n" if color else f"{text}\n")
 
     def _is_told(self, record: LogRecord) -> bool:
         if record.levelno >= WARNING:
-            if self.stopped and (get_event(record) == LogEvent.JOB_ERROR or record.getMessage().startswith(FAILED_RUN)):
+            if self.stopped and (_event(record) == LogEvent.JOB_ERROR or record.getMessage().startswith(FAILED_RUN)):
                 return False
             return not record.getMessage().startswith((FAILED_COMMAND, *KEPT))
-        if get_event(record) is not None or self.over.is_set():
+        if _event(record) is not None or self.over.is_set():
             return False
         return record.getMessage().startswith(NEWS) if self.progress else not record.getMessage().startswith(NOISE)
 
     def _note(self, record: Any, at: float) -> None:
-        event = get_event(record)
+        event = _event(record)
         self.stopped |= event is None and record.getMessage().startswith(STOPS)
         if event == LogEvent.RUN_INFO:
             self._begin({rule: count for rule, count in record.stats.items() if rule != "total"}, at)
@@ -127,7 +150,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
     def _begin(self, jobs: dict[str, int], at: float) -> None:
         self.progress = Progress(jobs, at)
         self.last = 0, at
-        files = [os.path.relpath(each.baseFilename) for each in logger.handlers if isinstance(each, FileHandler)]
+        files = [os.path.relpath(each.baseFilename) for each in LOGGER.handlers if isinstance(each, FileHandler)]
         self._print(f"{self.progress.plan()} to do; what Snakemake says of each: {', '.join(files)}\n")
         if self.live:
             threading.Thread(target=self._redraw, daemon=True).start()
@@ -171,27 +194,29 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
 
 def _without_command(record: LogRecord) -> LogRecord:
     """A record that a job failed, without the kilobytes of settings in its command."""
-    if get_event(record) != LogEvent.JOB_ERROR:
+    if _event(record) != LogEvent.JOB_ERROR:
         return record
     shorter = copy(record)
     shorter.shellcmd = None
     return shorter
 
 
-def finish(manager: Any) -> bool:
-    """Waits until all that was reported is printed, and ends the line, so that what follows stands last.
+def _event(record: LogRecord) -> LogEvent | None:
+    event: LogEvent | None = getattr(record, "event", None)
+    return event
 
-    Args:
-        manager: Snakemake's ``LoggerManager``.
+
+def finish() -> bool:
+    """Wait until all that was reported is printed, and end the line, so that what follows stands last.
 
     Returns:
         Whether the user stopped the run.
     """
-    own = [handler for handler in manager.get_log_handlers() if isinstance(handler, LogHandler)]
-    for handler in own:
-        manager.queue_listener.queue.join()
-        handler.finish()
-    return any(handler.stopped for handler in own)
+    for _ in _running:
+        last = threading.Event()
+        LOGGER.info("The run ends.", extra={"last": last})
+        last.wait(10)
+    return any(handler.stopped for handler in _running)
 
 
 def last_errors(logs: Iterable[Path]) -> list[str]:
@@ -199,7 +224,7 @@ def last_errors(logs: Iterable[Path]) -> list[str]:
     found: dict[str, None] = {}
     for log in logs:
         try:
-            said = ERROR.search(log.read_text(encoding="utf-8", errors="replace"))
+            said = SENTENCE.search(log.read_text(encoding="utf-8", errors="replace"))
         except OSError:
             continue
         if said:

@@ -25,7 +25,7 @@ STEPS = (
 )  # fmt: skip
 LOADED = [  # what `snakemake`, the Snakefile and the steps import
     *("snakemake.cli", "snakemake.workflow", "snakemake.dag", "snakemake.scheduling.greedy", "snakemake.report"),
-    *("dp_leakage.study.file", "dp_leakage.jobs.start", "dp_leakage.jobs.remote"),
+    *("dp_leakage.study.file", "dp_leakage.jobs.remote"),
     *("dp_leakage.jobs.server", *(f"dp_leakage.steps.{step}" for step in (*STEPS, "train", "verify"))),
     *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "sklearn.decomposition"),
     "preloaded",
@@ -94,10 +94,10 @@ def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: 
     sys.argv = ["snakemake", *arguments]
     from snakemake.cli import main
 
-    from dp_leakage.jobs import start
+    from dp_leakage.jobs import server
 
-    assert Path(start.__file__).is_relative_to(folder)
-    start.subprocess = SimpleNamespace(Popen=_forked_server, DEVNULL=None, PIPE=None)
+    assert Path(server.__file__).is_relative_to(folder)
+    server.subprocess = SimpleNamespace(Popen=_forked_server, DEVNULL=None, PIPE=None)
     try:
         main(list(arguments))
     except KeyboardInterrupt:  # as an interpreter would; `multiprocessing` prints a traceback and asks no hook

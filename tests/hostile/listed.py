@@ -182,7 +182,6 @@ MUST = {
     **{f"study/{key[:-1]}_name={kind}": renamed(key, name) for key in ("datasets", "models", "figures")
        for kind, name in {"int": 5, "float": 1.5, "true": True, "null": None, "newline": "fig\n", "long": "a" * 250,
                           "upper": "Fig", "dots": "../x", "reserved": "none"}.items()},
-    "study/dataset_name=benchmarks": renamed("datasets", "benchmarks"),
     "study/model_name=shadow": renamed("models", "shadow"),
     "study/epsilon=1e-300": lambda f: given.study(f, {"epsilon": [1e-300]}),
     "study/epsilon=null": lambda f: given.study(f, TEXT.replace("epsilon:\n- 1\n- 100\n", "epsilon: null\n")),

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,14 +13,14 @@ import psutil
 import pytest
 
 from dp_leakage.jobs import VARIABLE
-from dp_leakage.jobs.start import THREADS
+from dp_leakage.jobs.server import THREADS
 from dp_leakage.training.launcher import ENVIRONMENT
 
 PACKAGE = Path(__file__).parents[2] / "src" / "dp_leakage"
 # Starts a server as the Snakefile does, says where, and waits.
 RUN = """
 import os, sys, time
-from dp_leakage.jobs.start import start
+from dp_leakage.jobs.server import start
 server = start()
 print(os.environ["DP_LEAKAGE_JOBS"], server.pid, flush=True)
 exec(sys.argv[1])
@@ -71,13 +72,19 @@ class Run:
 
     def serves(self, **options) -> bool:
         """Whether a job is forked from the server."""
-        status, out, log = self.job("import os; print(os.getppid())", **options)
+        status, out, log = self.job(
+            "import psutil; print(*(process.pid for process in psutil.Process().parents()))", **options
+        )
         assert status == 0, log
-        return int(out) == self.server.pid
+        return str(self.server.pid) in out.split()
 
     def works(self) -> list[psutil.Process]:
         """Forks at work."""
-        return self.server.children()
+        found = []
+        for supervisor in self.server.children():
+            with suppress(psutil.NoSuchProcess):  # it has just ended
+                found += supervisor.children()
+        return found
 
 
 @pytest.fixture

@@ -1,14 +1,16 @@
 """Bounds from canary scores: an exact randomized response is never exceeded but at the stated rate, and is found."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from dp_leakage.audits import approximate_dp
+from dp_leakage.data.audit_design import AuditDesign
 from dp_leakage.metrics.audit import measure_audit
 
-DESIGN = {"share": 0.5, "bug": None, "canary": "natural", "claim": "approximate", "neighbors": "zero_out"}
-DESIGN |= {"score": "loss", "start": "random"}
+DESIGN = AuditDesign("one_run", models=40, share=0.5, neighbors="zero_out", canary="natural")
 
 
 def responses(epsilon, models=40, places=50, seed=0):
@@ -28,7 +30,7 @@ def responses(epsilon, models=40, places=50, seed=0):
 
 
 def rows_of(frame, comparisons=1, delta=0.0, **changes):
-    designs = {name: DESIGN | {"design": name, "models": 40} | changes for name in ("one_run", "many_runs", "trials")}
+    designs = {name: replace(DESIGN, design=name, **changes) for name in ("one_run", "many_runs", "trials")}
     whole = pd.concat([frame.assign(design=name) for name in designs])
     return measure_audit(whole, designs, lambda design: approximate_dp(delta), comparisons, 0)
 

@@ -230,9 +230,9 @@ def test_the_amplified_curve_is_a_sampled_gaussians_and_agrees_with_epsilon(neig
 @pytest.mark.parametrize("name", ["banded", "banded_optimal"])
 def test_noise_for_a_budget_is_found_from_the_settings_of_a_cell(name):
     entry = {"defense": name, "accountant": "banded_pld", "epsilon": 2, **STRATEGIES[name]}
-    ((_, settings, _),) = expanded(entry, {"delta": 1e-5})
-    assert settings["sampler"] == "cyclic_poisson"
-    mechanism = calibrated(settings, **RUN)
+    ((_, protection, _),) = expanded(entry, {"delta": 1e-5})
+    assert protection.step.sampler == "cyclic_poisson"
+    mechanism = calibrated(protection.settings, **RUN)
     bands = STRATEGIES[name]["bands"]
     assert amplified(bands, mechanism.sigma) == pytest.approx(2, rel=1e-3)
     (row,) = [row for row in epsilon_report(mechanism, delta=1e-5, **RUN) if row.neighbors == "add_remove"]

@@ -102,8 +102,8 @@ def test_a_defense_and_a_study_may_give_targets_in_place_of_epsilon():
 @pytest.mark.parametrize(("design", "neighbors"), [("split", "replace_one"), ("coins", "add_remove")])
 def test_the_noise_of_a_cell_follows_the_game_of_its_study(design, neighbors):
     entry = {"defense": "gaussian", "accountant": "rdp", "target": {"advantage": 0.2}}
-    ((_, settings, _),) = expanded(entry, {"delta": 1e-5, "design": design})
-    mechanism = calibrated(settings, **SCHEDULE)
+    ((_, protection, _),) = expanded(entry, {"delta": 1e-5, "design": design})
+    mechanism = calibrated(protection.settings, **SCHEDULE)
     curve = proven_curve(Training(mechanism, **SCHEDULE), neighbors)
     assert curve.advantage == pytest.approx(0.2, rel=2e-3)
     assert curve.advantage <= 0.2

@@ -24,7 +24,7 @@ MECHANISMS = {
     "person": EXAMPLES | {"unit": "person", "settings": {"most": "all", "chosen": "each_step"}},
 }
 DESIGN = {"canaries": 4, "score": "white_box", "relation": "replace_one", "start": "random", "start_epochs": 1}
-DESIGN |= {"design": "one_run", "models": 3, "bug": None}
+DESIGN |= {"design": "one_run", "models": 3, "share": 1.0, "neighbors": "replace_one"}
 # Which canaries go with which mechanisms.
 DESIGNS = {
     "none": ("natural", "mislabeled", "optimized", "feature", "blank", "gradient"),

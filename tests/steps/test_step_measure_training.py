@@ -141,7 +141,7 @@ def test_nothing_is_proven_of_fixed_people_whose_number_of_records_decides_batch
 
 def test_the_noise_of_a_mean_does_not_tell_which_random_subclasses_occur():
     """The only record of the last class may be in any of its ten subclasses."""
-    mechanism = {"unit": "subclass", "settings": {"k_sub": 10, "partition": "random"}}
+    mechanism = Mechanism(unit="subclass", settings={"k_sub": 10, "partition": "random"})
     y = torch.tensor([0] * 40 + [1] * 19 + [2])
     x, found = torch.zeros(60, 2), set()
     for seed in range(20):

@@ -9,7 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import pandas as pd
 import psutil
 import pytest
 from workflow_copies import REPO
@@ -33,23 +32,6 @@ OF_OTHERS = {"tune", "overview"}
 # Steps that run in the jobs of `judge`.
 MEASURES = {path.stem for path in (REPO / "src" / "dp_leakage" / "steps").glob("measure*.py")}
 OF_JUDGE = {"attack", "attack_models", "audit", *MEASURES}
-# A rule beside the workflow's own, whose job works for about two seconds and holds 300 MB.
-WORK = """
-
-rule work:
-    output: "work.txt"
-    benchmark: "work.tsv"
-    shell: "python -m dp_leakage.steps.work {output:q}"
-"""
-STEP = """
-import sys, time
-import numpy, pandas  # an import that the launcher pays for
-if __name__ == "__main__":
-    held = numpy.ones(300_000_000 // 8)
-    while time.process_time() < 2:
-        held += 1
-    open(sys.argv[1], "w").write("done")
-"""
 SLEEP = """
 
 rule sleep:
@@ -125,39 +107,6 @@ def test_the_bytes_of_nearly_every_step_are_the_same_with_and_without_it(unrun, 
     untimed = [{path: digest for path, digest in w.hashes().items() if "time" not in path} for w in (unrun, alone)]
     assert len(untimed[0]) > 30
     assert untimed[0] == untimed[1]
-
-
-# As on a CUDA device, where the process of a job that trains or asks models does the next one. It notes itself.
-STAYING = """
-def _holds_context(): return open({seen!r}, "a").write(f"{{os.getpid()}}\\n")
-def _gives_back_memory(): return True
-"""
-
-
-@pytest.mark.slow
-def test_trainings_and_queries_one_after_the_other_in_one_process_have_the_bytes_of_processes_of_their_own(
-    unrun, finished, tmp_path
-):
-    unrun.append("src/dp_leakage/jobs/work.py", STAYING.format(seen=str(tmp_path / "seen")))
-    unrun.snakemake("quickstart", "--cores", "1")
-    done = (tmp_path / "seen").read_text().split()
-    assert len(done) > 10
-    assert len(set(done)) == 1
-    assert unrun.hashes() == finished.hashes()
-
-
-def test_benchmark_files_hold_the_time_and_memory_of_the_work(whole):
-    with_rule(whole, WORK, "work", STEP)
-    seen = {}
-    for preload in ("true", "false"):
-        whole.snakemake("work", "--cores", "1", "--forceall", "--config", f"preload={preload}")
-        seen[preload] = pd.read_csv(whole.folder / "work.tsv", sep="\t").iloc[0]
-    # Both work until they have used two seconds; by itself a job imports within them.
-    assert seen["true"]["cpu_time"] == pytest.approx(2, abs=0.3)
-    assert seen["false"]["cpu_time"] == pytest.approx(2, abs=0.7)  # sampled every half second
-    assert seen["true"]["max_rss"] > 286
-    assert seen["true"]["max_rss"] == pytest.approx(seen["false"]["max_rss"], rel=0.15)
-    assert 0 <= seen["true"]["max_pss"] <= seen["true"]["max_rss"]
 
 
 ENDS = {

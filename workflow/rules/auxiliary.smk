@@ -9,8 +9,6 @@ rule query:
         paths.ANSWERS,
     log:
         paths.log("query_{answers}", "{dataset}/{model}/{group}"),
-    benchmark:
-        paths.benchmark("query", "{dataset}.{model}.{group}.{answers}")
     wildcard_constraints:
         group="([^/]+/)?(shadow|reference)",
     group:
@@ -39,8 +37,6 @@ rule fit_attack:
         paths.FITTED,
     log:
         paths.log("fit_{attack}", "{dataset}/{model}/{role}"),
-    benchmark:
-        paths.benchmark("fit_attack", "{dataset}.{model}.{role}.{attack}")
     group:
         "auxiliary"
     conda:
@@ -63,7 +59,5 @@ use rule fit_attack as fit_attack_same with:
         paths.of_one_defense(paths.FITTED),
     log:
         paths.log("fit_{attack}", "{dataset}/{model}/{defense}/{role}"),
-    benchmark:
-        paths.benchmark("fit_attack", "{dataset}.{model}.{defense}.{role}.{attack}")
     group:
         "cell"

@@ -1,5 +1,6 @@
 """The checked studies, and functions that give rules their inputs, settings and resources."""
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -9,16 +10,15 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
 from dp_leakage import plugins
-from dp_leakage.common import temporary
+from dp_leakage.common import places
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.surroundings import check_writable
 from dp_leakage.common.paths import is_plain, user_path
-from dp_leakage.common.places import link_code
 from dp_leakage.jobs import CODE, PLANNED, RUN
 from dp_leakage.jobs.remote import take_over
-from dp_leakage.jobs.start import start
+from dp_leakage.jobs.server import start
 from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
 from dp_leakage.common.run_config import CONFIG, read_config
@@ -50,6 +50,7 @@ from dp_leakage.training.launcher import ENVIRONMENT, path_with
 from dp_leakage.common.user_code import FOLDERS
 from dp_leakage.common.yaml_files import read_yaml
 
+SAID = logging.getLogger("snakemake.logging")  # what Snakemake says, in its order
 # Another Snakefile uses this one, with a config and targets of its own.
 IN_MODULE = not workflow.modifier.is_main_snakefile()
 # The interpreter of a job: `python` beside Snakemake's own; under --sdm conda and --sdm apptainer, the environment's or
@@ -60,7 +61,7 @@ os.environ.update(PATH=path_with(sys.executable))
 if DeploymentMethod.CONDA in DEPLOYED and not IN_MODULE:
     # The environment has the package's requirements, not the package. Snakemake unsets PYTHONPATH in it.
     shell.prefix(
-        f"set -euo pipefail; export PYTHONPATH={quote(str(link_code(Path('.snakemake'))))}; "
+        f"set -euo pipefail; export PYTHONPATH={quote(str(places.link_code(Path('.snakemake'))))}; "
     )
 # Whether results are in a storage, e.g. a bucket.
 IN_STORAGE = workflow.storage_settings.default_storage_provider is not None
@@ -85,55 +86,14 @@ keep_in(Path(os.environ[CODE]))
 
 
 def or_stop(made):
-    """Return a function's result. If it raises a UserError, print the message and end the run.
+    """Return a function's result. If it raises a UserError, end the run with its message.
 
-    Snakemake would wrap an exception in a traceback. Its logging thread ends first, so that the message has its own
-    line.
+    Snakemake would wrap an exception that it catches in a traceback.
     """
-    try:
-        return made()
-    except UserError as error:
-        workflow.logger_manager.stop()
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        temporary.remove()
-        os._exit(1)
-
-
-def or_end(made):
-    """Return as `or_stop`, in onstart and onsuccess: an exit by exception lets Snakemake release its lock."""
     try:
         return made()
     except UserError as error:
         sys.exit(f"error: {error}")
-
-
-def _repository():
-    """Return the folder with config.yaml and, below `workflow`, the studies and schemas.
-
-    For a hosted repository, as `snakedeploy` names it, Snakemake caches each requested file at its own place below one
-    folder.
-    """
-    root = workflow.current_basedir.join("../..")
-    if root.is_local:
-        return Path(root).resolve()
-    listed = root.hosted_repo.repo.git.ls_tree(
-        "-r",
-        "--name-only",
-        root.ref,
-        "config.yaml",
-        "workflow/schemas",
-        "workflow/studies",
-    )
-    for name in listed.splitlines():
-        workflow.sourcecache.get_path(root.join(name))
-    return Path(workflow.sourcecache.get_path(root.join("config.yaml"))).parent
-
-
-def _let_snakemake_finish():
-    """Let Snakemake's logging thread print everything, so that the next message has its own line."""
-    if listener := workflow.logger_manager.queue_listener:
-        listener.stop()
-        listener.start()
 
 
 def _left_out(called, error):
@@ -141,8 +101,7 @@ def _left_out(called, error):
     if any(asks_for(TARGETS, name) for name in called):
         raise error
     if workflow.is_main_process:
-        _let_snakemake_finish()
-        print(f"left out: {error}", file=sys.stderr, flush=True)
+        SAID.warning("left out: %s", error)
 
 
 def _studies():
@@ -178,7 +137,10 @@ def _studies():
     )
 
 
-REPOSITORY = _repository()
+# The folder of config.yaml, and of the studies and schemas below `workflow`. Of a repository on a host, Snakemake fetches
+# the files that are named: the studies are those of the installed package then.
+_root = Path(workflow.source_path("../../config.yaml")).resolve().parent
+REPOSITORY = _root if (_root / "workflow" / "studies").is_dir() else places.REPOSITORY
 if workflow.is_main_process and not IN_MODULE:
     or_stop(lambda: check_profile(sys.argv))
 # Another Snakefile may ask its module for files that are not known yet.
@@ -190,12 +152,11 @@ for study in STUDIES.values():
 for study in STUDIES.values():
     if workflow.is_main_process and not IN_MODULE and not IN_STORAGE:
         if asks_for(TARGETS, study.target) and lost(study.path(paths.REPORT)):
-            _let_snakemake_finish()
             words = (
                 "was made elsewhere: Snakemake's notes on it, .snakemake/metadata, are not here, so Snakemake may not see "
                 "what was changed since; copy these notes too, or move the folder away"
             )
-            print(f"beware: results/{study.name} {words}", file=sys.stderr, flush=True)
+            SAID.warning("beware: results/%s %s", study.name, words)
 # These settings do not change results, so they are in the environment, where a change reruns nothing.
 os.environ.update(
     DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),

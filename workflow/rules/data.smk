@@ -9,8 +9,6 @@ rule prepare_dataset:
         temp(paths.PREPARED),
     log:
         paths.log("prepare_dataset", "{dataset}"),
-    benchmark:
-        paths.benchmark("prepare_dataset", "{dataset}")
     group:
         "data"
     conda:
@@ -35,8 +33,6 @@ rule learn_features:
         paths.FEATURES,
     log:
         paths.log("learn_features", "{dataset}"),
-    benchmark:
-        paths.benchmark("learn_features", "{dataset}")
     group:
         "data"
     conda:
@@ -63,8 +59,6 @@ rule project_pca:
         paths.DATA,
     log:
         paths.log("project_pca", "{dataset}"),
-    benchmark:
-        paths.benchmark("project_pca", "{dataset}")
     group:
         "data"
     conda:

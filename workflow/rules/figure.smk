@@ -1,6 +1,9 @@
 """One target per figure, one report and one target per study."""
 
 import json
+import time
+
+BEGAN = time.time()  # seconds
 
 
 def answers_of(study):
@@ -14,24 +17,36 @@ def answers_of(study):
     return [*filter(None, [said["reduced"]]), *headlines(said)]
 
 
-def verified(jobs):
+def made(path):
+    """Return whether the run has written a file."""
+    return path.is_file() and path.stat().st_mtime >= BEGAN
+
+
+def verified():
     """Return the results of the jobs that verified a study, from the ends of their logs."""
+    logs = {
+        study.target: study.path(paths.log("verify", ".")) for study in STUDIES.values()
+    }
     return [
-        f"{study}: {Path(str(job.log[0])).read_text(encoding='utf-8').strip().partition(' ')[2]}"
-        for job in jobs
-        if (study := job.rule.name.removesuffix("_verify")) != job.rule.name
+        f"{study}: {log.read_text(encoding='utf-8').strip().partition(' ')[2]}"
+        for study, log in logs.items()
+        if made(log)
     ]
 
 
-def noticed(jobs):
-    """Return warnings in the logs about files whose edits rerun nothing, each once."""
-    logs = (Path(str(log)) for job in jobs for log in job.log)
-    lines = (
+def noticed():
+    """Return warnings in the run's logs about files whose edits rerun nothing, each once."""
+    logs = [
+        log
+        for study in STUDIES.values()
+        for log in study.path(paths.LOGS).rglob("*.log")
+        if made(log)
+    ]
+    lines = [
         line
         for log in logs
-        if log.is_file()
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
-    )
+    ]
     return dict.fromkeys(
         line[line.index("beware: ") :] for line in lines if " beware: " in line
     )
@@ -59,8 +74,6 @@ for _study in STUDIES.values():
                 **figure_outputs(_study, _figure),
             log:
                 _study.path(paths.log(_figure, "figures")),
-            benchmark:
-                _study.path(paths.benchmark("figure", _figure))
             group:
                 "figures"
             conda:

@@ -20,8 +20,6 @@ for _study in STUDIES.values():
                 [update(f"{paths.CELL}/{_file}") for _file in _files],
             log:
                 paths.log("judge"),
-            benchmark:
-                paths.benchmark("judge")
             wildcard_constraints:
                 study=_cells,
             group:
@@ -51,8 +49,6 @@ rule reconstruct:
         update(paths.ATTACKED),
     log:
         paths.log("attack_{attack}"),
-    benchmark:
-        paths.benchmark("reconstruct", "{dataset}.{model}.{defense}.{attack}")
     wildcard_constraints:
         attack="|".join(filter(apart, ATTACKS)),
     group:
@@ -81,8 +77,6 @@ rule audit:
         update(paths.BOUNDS),
     log:
         paths.log("audit"),
-    benchmark:
-        paths.benchmark("audit")
     conda:
         JOBS
     threads: 1
@@ -106,8 +100,6 @@ rule measure:
         update(paths.METRICS),
     log:
         paths.log("measure"),
-    benchmark:
-        paths.benchmark("measure")
     wildcard_constraints:
         study=joined_apart(STUDIES.values()),
     group:

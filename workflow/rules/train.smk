@@ -18,8 +18,6 @@ rule tune:
         paths.TUNED,
     log:
         paths.log("tune"),
-    benchmark:
-        paths.benchmark("tune")
     group:
         in_group(training_group)
     conda:
@@ -50,8 +48,6 @@ rule train_target:
         timing=update(paths.TIMES),
     log:
         paths.log("train_target"),
-    benchmark:
-        paths.benchmark("train_target")
     group:
         in_group(training_group)
     conda:
@@ -81,8 +77,6 @@ rule train_auxiliary:
         timing=update(paths.AUXILIARY_TIMES),
     log:
         paths.log("train", "{dataset}/{model}/{role}"),
-    benchmark:
-        paths.benchmark("train_auxiliary", "{dataset}.{model}.{role}")
     group:
         "auxiliary"
     conda:
@@ -108,8 +102,6 @@ rule time_training:
         paths.TIMED,
     log:
         paths.log("time_training", "{dataset}/{model}"),
-    benchmark:
-        paths.benchmark("time_training", "{dataset}.{model}")
     conda:
         JOBS
     threads: 1
@@ -132,8 +124,6 @@ use rule train_auxiliary as train_auxiliary_same with:
         timing=update(paths.of_one_defense(paths.AUXILIARY_TIMES)),
     log:
         paths.log("train", "{dataset}/{model}/{defense}/{role}"),
-    benchmark:
-        paths.benchmark("train_auxiliary", "{dataset}.{model}.{defense}.{role}")
     group:
         "cell"
     message:

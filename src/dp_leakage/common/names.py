@@ -17,7 +17,7 @@ RULES = (
 YAML = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 RESERVED = frozenset({
     *RULES, *YAML, "none", "shadow", "reference", "figures",
-    "benchmarks", "target", "models", "training", "curve", "proven", "coins", "strongest", "scores", "images", "timing",
+    "target", "models", "training", "curve", "proven", "coins", "strongest", "scores", "images", "timing",
     "measured", "metrics", "report", "verify", "release", "groups", "structure",
 })  # fmt: skip
 

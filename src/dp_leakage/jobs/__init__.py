@@ -1,9 +1,8 @@
 """Jobs run as forks of one process with the imports loaded, so that a small job has no start-up cost.
 
-A local run starts this server process (``start``, ``server``), which ends with the run. A step started as ``python -m
-dp_leakage.steps.NAME`` hands its work to a fork of the server (``handover``) and exits with the fork's status.
-Snakemake's benchmark files measure the fork (``benchmark``). Without a server, a step runs by itself, and monitors its
-run.
+A local run starts this server process (``server``), which ends with the run. A step started as ``python -m
+dp_leakage.steps.NAME`` hands its work to a fork of the server (``handover``) and exits with the fork's status. Without
+a server, a step does its work itself. ``remote`` is for runs that submit jobs.
 """
 
 VARIABLE = "DP_LEAKAGE_JOBS"  # environment variable with the folder of the server's socket

@@ -10,14 +10,12 @@ import _socket
 import marshal
 import os
 import sys
-from contextlib import closing  # `python -m` has imported it already
+from contextlib import closing, suppress  # `python -m` has imported it already
 
 from dp_leakage.jobs import RUN, VARIABLE
 
 STEPS = "dp_leakage.steps."
-FORMAT = 2  # of `marshal`; every Python 3 reads it
-REFUSED, ENDED = b"R", b"E"  # the server's two answers, each followed by a wait status of four bytes
-PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGTSTP")
 
 
 def hand_over() -> None:
@@ -34,63 +32,16 @@ def hand_over() -> None:
         heeded = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
         if heeded:
             _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # ends this process without a traceback
-        _ask(folder, words[2], words[3:])
+        with closing(_socket.socket(_socket.AF_UNIX)) as server:
+            if group := _asked(server, folder, words[2], words[3:]):
+                _end_as(_awaited(server, group))
         if heeded:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     _end_with_run()
 
 
-def _ask(folder: str, module: str, arguments: list[str]) -> None:
-    """Exit with the work's status, or return if the server refuses it."""
-    with closing(_socket.socket(_socket.AF_UNIX)) as server:
-        try:
-            server.connect(os.path.join(folder, "socket"))
-            _send(server, module, arguments)
-        except OSError:
-            return
-        status = _watched(server)
-    if status is not None:
-        _end_as(status)
-
-
-def _end_with_run() -> None:
-    """Arrange that this process is killed shortly after its run ends, for whatever reason.
-
-    A step in a fork ends with the server. A step that runs by itself would survive a kill of Snakemake: the shell
-    between them survives too. This does nothing if the run is no ancestor, as on another machine, or without Linux's
-    process files.
-    """
-    run = os.environ.get(RUN, "")
-    if not run.isdecimal() or int(run) not in _ancestors():
-        return
-    import select
-    import signal
-    import threading
-
-    ended = select.poll()  # unlike select.select, for any number of open files
-    ended.register(os.pidfd_open(int(run)), select.POLLIN)
-
-    def watch() -> None:
-        ended.poll()
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _ancestors() -> list[int]:
-    found, pid = [], os.getppid()
-    try:
-        while pid > 1:
-            found.append(pid)
-            with open(f"/proc/{pid}/stat") as file:
-                pid = int(file.read().rpartition(")")[2].split()[1])
-    except OSError:  # no Linux, or an ancestor ends just now
-        pass
-    return found
-
-
-def _send(server: _socket.socket, module: str, arguments: list[str]) -> None:
-    """Query the server for this process's work."""
+def _asked(server: _socket.socket, folder: str, module: str, arguments: list[str]) -> int:
+    """Ask the server for this process's work; return its process group, or 0 if there is no server or it refuses."""
     mask = os.umask(0o022)
     os.umask(mask)
     request = {
@@ -98,56 +49,43 @@ def _send(server: _socket.socket, module: str, arguments: list[str]) -> None:
         "arguments": arguments,
         "environment": dict(os.environ),
         "umask": mask,
-        "parent": os.getppid(),
         # conda starts Snakemake by `python3.11` and its jobs by `python`, which are the same.
         "interpreter": [os.path.realpath(sys.executable), sys.prefix],
         "package": os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
     }
-    here = os.open(".", os.O_RDONLY)
-    send(server, request, [0, 1, 2, here])
-    os.close(here)
+    try:
+        server.connect(os.path.join(folder, "socket"))
+        files = [0, 1, 2, os.open(".", os.O_RDONLY), os.memfd_create("request")]
+        os.write(files[-1], marshal.dumps(request))
+        numbers = b"".join(file.to_bytes(4, sys.byteorder) for file in files)
+        server.sendmsg([b"?"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
+        for file in files[3:]:
+            os.close(file)
+        return int.from_bytes(server.recv(4))
+    except OSError:
+        return 0
 
 
-def send(to: _socket.socket, request: dict[str, object], files: list[int]) -> None:
-    """A request for `work.received`: its length in eight bytes, with the files that it needs, then the request."""
-    text = marshal.dumps(request, FORMAT)
-    numbers = b"".join(file.to_bytes(4, sys.byteorder) for file in files)
-    to.sendmsg([len(text).to_bytes(8)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
-    to.sendall(text)
-
-
-def _watched(server: _socket.socket) -> int | None:
-    """Return the work's wait status, or None if the server refuses. Forwards signals meanwhile."""
+def _awaited(server: _socket.socket, group: int) -> int:
+    """Return the work's wait status. Forwards signals meanwhile."""
 
     def pass_on(number: int, _frame: object) -> None:
-        try:
-            server.send(bytes([number]))
-        except OSError:
-            return  # the server is gone, which is said below
+        stops = number == _signal.SIGTSTP
+        with suppress(ProcessLookupError):  # it has ended
+            os.killpg(group, _signal.SIGSTOP if stops else number)
+        if stops:
+            os.kill(os.getpid(), _signal.SIGSTOP)
 
-    def stop(_number: int, _frame: object) -> None:
-        pass_on(_signal.SIGSTOP, None)
-        os.kill(os.getpid(), _signal.SIGSTOP)
-
-    handlers = {getattr(_signal, name): pass_on for name in PASSED_ON} | {_signal.SIGTSTP: stop}
-    heeded = {number: _signal.getsignal(number) for number in handlers}
-    for number, before in heeded.items():
-        if before != _signal.SIG_IGN:
-            _signal.signal(number, handlers[number])
-    answer = b""
-    try:
-        while len(answer) < 5 and (more := server.recv(5 - len(answer))):
-            answer += more
-    except OSError:  # a server that is killed before it has read all ends the connection this way
-        pass
-    if len(answer) < 5:
+    for number in (getattr(_signal, name) for name in PASSED_ON):
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, pass_on)
+    status = b""
+    with suppress(OSError):
+        status = server.recv(4)
+    if not status:
         print("error: the process that this job was forked from was killed, and the job with it", file=sys.stderr)
         return 1 << 8
-    if answer[:1] == REFUSED:
-        for number, before in heeded.items():
-            _signal.signal(number, before)
-        return None
-    return int.from_bytes(answer[1:])
+    return int.from_bytes(status)
 
 
 def _end_as(status: int) -> None:
@@ -162,3 +100,24 @@ def _end_as(status: int) -> None:
         _signal.signal(-code, _signal.SIG_DFL)
     os.kill(os.getpid(), -code)
     os._exit(128 - code)
+
+
+def _end_with_run() -> None:
+    """Arrange that this process is killed shortly after its run ends, for whatever reason.
+
+    A step in a fork ends with the server. A step that runs by itself would survive a kill of Snakemake: the shell
+    between them survives too.
+    """
+    try:
+        run = os.pidfd_open(int(os.environ[RUN]))
+    except (KeyError, ValueError, OSError, AttributeError):  # no run, none on this machine, or no Linux
+        return
+    import select
+    import signal
+    import threading
+
+    def watch() -> None:
+        select.select([run], [], [])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()

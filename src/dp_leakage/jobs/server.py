@@ -1,64 +1,99 @@
-"""Process that loads the imports and forks a child per job.
+"""Process that loads the imports, and forks for each job a supervisor and the job's work.
 
 ``python -m dp_leakage.jobs.server CODE FOLDER SOCKET``, where CODE is the state of the code that the run planned with
-(`sources.state`).
+(``state``). When the first job of a step comes, the server imports what the step imports. Before the next one, it also
+imports what that job imported while it ran.
 
-When the first job of a step comes, the server imports what the step imports. Before the next one, it also imports what
-that job imported while it ran. Standard input is its life line: the run that started it holds the other end. However
-the run ends, this process reads an end of file, kills the jobs and ends. Its children die with it.
-
-A child that has used a CUDA device may stay and wait for the next job that can use one (`work.work`): no fork can
-inherit its context, which takes seconds to make.
+Standard input is its life line: the run that started it holds the other end. However the run ends, the server reads an
+end of file and ends. The supervisors see that, and kill the work.
 """
 
+import atexit
+import ctypes
 import gc
 import importlib
-import json
+import marshal
 import os
-import selectors
+import runpy
+import select
 import shutil
 import signal
 import socket
+import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
+from dp_leakage import jobs
+from dp_leakage.common.temporary import own_folder
 from dp_leakage.jobs import VARIABLE
-from dp_leakage.jobs.benchmark import sums, write_usage
-from dp_leakage.jobs.handover import ENDED, REFUSED, send
-from dp_leakage.jobs.sources import PACKAGE, state
-from dp_leakage.jobs.work import IMPORTED, die_with, flush, received, work
 
+PACKAGE = Path(__file__).parents[1]
+FILES = 5  # of a request: standard input, output and error, the working folder, and what is asked
 LIFE_LINE = 0
 SLOW = 10.0  # seconds that a process gets to finish its request
+LONGEST = 100_000  # bytes of the names of a job's modules; a longer message is not sent
 DRIVERS = ("/dev/nvidia", "/dev/dxg")
-# Steps that work on a CUDA device if there is one. Only their processes stay, for one another.
-ON_DEVICE = {f"dp_leakage.steps.{name}" for name in ("tune", "train", "query", "judge")}
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+# As Snakemake sets them for a job with one thread. Jobs with other values run by themselves.
+THREADS = {f"{name}_THREADS": "1" for name in ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM")}
+THREADS["VECLIB_MAXIMUM_THREADS"] = "1"
 # Variables that a shell or Snakemake sets for each job and that no library reads while it is imported.
 PASSING = {VARIABLE, "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMP", "TEMPDIR"}
 
 
-class Fork(NamedTuple):
-    """A child process that runs jobs."""
+def state() -> str:
+    """Return a digest of the names, times, sizes and inodes of the package's source files; 32 hexadecimal digits."""
+    found = []
+    for folder, _, names in os.walk(PACKAGE):
+        for name in names:
+            if name.endswith(".py"):
+                file = os.stat(path := os.path.join(folder, name))
+                found.append((path, file.st_mtime_ns, file.st_size, file.st_ino))
+    return blake2b(repr(sorted(found)).encode(), digest_size=16).hexdigest()
 
-    pid: int
-    ended: int  # a file that is readable once it has
-    line: socket.socket  # its other end says that a job is done and that the child stays, and takes the next one
+
+# The code as the workflow plans with it: this module is imported before anything is planned. A fork of later code would
+# leave results under the identity of the earlier one.
+CODE = state()
+_server: subprocess.Popen[bytes] | None = None  # kept, since the server ends when its standard input is closed
 
 
-@dataclass(eq=False)
-class Job:
-    """A job at work, and the process that waits for it."""
+def start() -> subprocess.Popen[bytes] | None:
+    """Start the server and announce it to this process's jobs through the environment; None if that is impossible.
 
-    fork: Fork
-    waiting: socket.socket
-    imported: int  # a pipe with the names of the modules that it imported
-    module: str
-    observed: tuple[int, int]  # the process ids that Snakemake may know it by: the waiting process, and its parent
+    The server ends when its standard input is closed, and so when this process ends for any reason.
+    """
+    global _server
+    os.environ.pop(VARIABLE, None)
+    if sys.platform != "linux":  # only Linux kills a child together with its parent
+        return None
+    try:
+        folder = own_folder()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(folder / "socket"))
+            listener.listen(1024)
+            given: list[str | Path] = [CODE, folder, str(listener.fileno())]
+            _server = subprocess.Popen(
+                # Through the shell, which alters the environment: a job is served only if its environment equals the
+                # server's.
+                ["bash", "-c", 'exec "$0" "$@"', sys.executable, "-m", "dp_leakage.jobs.server", *given],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[listener.fileno()],
+                start_new_session=True,
+                env=os.environ | THREADS,
+            )
+    except OSError:
+        return None
+    os.environ[VARIABLE] = str(folder)
+    return _server
 
 
 class Server:
@@ -68,52 +103,44 @@ class Server:
         self.code, self.folder, self.listener = code, folder, listener
         self.environment = _lasting(os.environ)
         self.wanted: dict[str, dict[str, None]] = {}  # step → modules that its jobs import, in their order
+        self.told, self.tell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.fit = True
-        self.jobs: list[Job] = []
-        self.staying: list[Fork] = []  # that wait for their next job
-        self.events = selectors.PollSelector()
-        self.events.register(LIFE_LINE, selectors.EVENT_READ)
-        self.events.register(listener, selectors.EVENT_READ)
 
     def serve(self) -> NoReturn:
-        """Fork, reap and forward signals until the lifeline is cut."""
+        """Fork until the life line is cut."""
         while True:
-            for key, _ in self.events.select():
-                if key.fileobj is self.listener:
-                    self._answer(self.listener.accept()[0])
-                elif key.fileobj == LIFE_LINE:
-                    self._end()
-                elif isinstance(key.data, Fork):
-                    self._lose(key.data)
-                elif key.data not in self.jobs:
-                    continue  # it was finished a moment ago
-                elif key.fileobj is key.data.waiting:
-                    self._pass_on(key.data)
-                elif key.fileobj is key.data.fork.line:
-                    self._keep(key.data)
-                else:
-                    self._reap(key.data)
+            ready = _ready(LIFE_LINE, self.listener, self.told)
+            if LIFE_LINE in ready:
+                shutil.rmtree(self.folder, ignore_errors=True)
+                os._exit(0)
+            if self.told in ready:
+                module, names = marshal.loads(self.told.recv(LONGEST))
+                self.wanted.setdefault(module, {}).update(dict.fromkeys(names))
+            if self.listener in ready:
+                self._answer(self.listener.accept()[0])
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
 
     def _answer(self, waiting: socket.socket) -> None:
+        """Fork for a request, or refuse it by closing the connection."""
         waiting.settimeout(SLOW)
-        try:
-            request, files = received(waiting)
-        except (OSError, EOFError, TypeError, ValueError):
-            waiting.close()
-            return
-        if self._serves(request) and self._prepared(request["module"], files):
-            self._begin(request, files, waiting)
-        else:
-            with suppress(OSError):
-                waiting.sendall(REFUSED + bytes(4))
-            waiting.close()
+        files: list[int] = []
+        with waiting, suppress(OSError, EOFError, TypeError, ValueError):
+            files = socket.recv_fds(waiting, 1, FILES)[1]
+            request = marshal.loads(os.pread(files[-1], os.fstat(files[-1]).st_size, 0)) if files else {}
+            if len(files) == FILES and self._serves(request) and self._prepared(request["module"], files):
+                server = os.getpid()
+                if os.fork() == 0:
+                    try:
+                        self._supervise(server, request, files, waiting)
+                    finally:
+                        os._exit(1)
         for file in files:
             os.close(file)
 
     def _serves(self, request: dict[str, Any]) -> bool:
-        """Return whether a fork of this process would run the planned code, in the environment of the waiting
-        process.
-        """
+        """Return whether a fork would run the planned code, in the environment of the waiting process."""
         return (
             self.fit
             and request["interpreter"] == [os.path.realpath(sys.executable), sys.prefix]
@@ -130,151 +157,124 @@ class Server:
         if not names:
             return True
         own = [os.dup(stream) for stream in (1, 2)]
-        for file, stream in zip(files[1:3], (1, 2), strict=True):
-            os.dup2(file, stream)
+        _redirect(files[1:3], (1, 2))
         for name in names:
             try:
                 importlib.import_module(name)
             except BaseException:
                 # If it is the step's own module, the job will say so. Others may fail alone, in a circle of imports.
                 self.fit &= name != module
-        flush()
-        for file, stream in zip(own, (1, 2), strict=True):
-            os.dup2(file, stream)
+        _flush()
+        _redirect(own, (1, 2))
+        for file in own:
             os.close(file)
         gc.collect()
         gc.freeze()  # the forks' garbage collector leaves these objects alone, so their pages stay shared
-        _keep_finalizers()
+        for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
+            finalizer.atexit = False  # a fork ends without the server's: PyTorch has 20 ms of them
         self.fit &= _may_fork()
         return self.fit
 
-    def _begin(self, request: dict[str, Any], files: list[int], waiting: socket.socket) -> None:
-        """Start a job: in a fork that stayed, where the step can use its device, or else in a new one."""
-        imported, tell = os.pipe()
-        os.set_blocking(imported, False)
-        client = int.from_bytes(waiting.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
-        files = [*files, tell]
-        fork = self._stayed(request, files) or self._forked(request, files, (waiting, imported))
-        os.close(tell)
-        job = Job(fork, waiting, imported, request["module"], (client, request["parent"]))
-        waiting.setblocking(False)
-        self.jobs.append(job)
-        for file in (waiting, fork.line, fork.ended):
-            self.events.register(file, selectors.EVENT_READ, job)
-        write_usage(self.folder, job.observed, fork.pid)
-
-    def _stayed(self, request: dict[str, Any], files: list[int]) -> Fork | None:
-        """Return a waiting fork that has taken this job, or None."""
-        while request["module"] in ON_DEVICE and self.staying:
-            fork = self.staying[-1]
-            with suppress(OSError):  # it is gone
-                send(fork.line, request, files)
-                self.staying.remove(fork)
-                self.events.unregister(fork.ended)
-                return fork
-            self._lose(fork)
-        return None
-
-    def _lose(self, fork: Fork) -> None:
-        """Remove a waiting fork that has ended."""
-        if fork in self.staying:
-            self.staying.remove(fork)
-            self.events.unregister(fork.ended)
-            _remove(fork)
-
-    def _forked(self, request: dict[str, Any], files: list[int], ours: tuple[socket.socket, int]) -> Fork:
-        """Fork for this job. ``ours`` are files of this job that the fork does not need."""
-        line, theirs = socket.socketpair()
-        line.settimeout(SLOW)
-        server = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            die_with(server)
+    def _supervise(self, server: int, request: dict[str, Any], files: list[int], waiting: socket.socket) -> None:
+        """Fork for the work, and kill it if the waiting process or the server ends before it."""
+        alive, supervisor = os.pidfd_open(server), os.getpid()
+        self.listener.close()
+        self.told.close()
+        if (work := os.fork()) == 0:
             os.setpgid(0, 0)
-            self.events.close()
-            forks = [job.fork for job in self.jobs] + self.staying
-            sockets = [job.waiting for job in self.jobs] + [fork.line for fork in forks]
-            for file in (self.listener, line, ours[0], *sockets):
-                file.close()
-            for number in (ours[1], *(job.imported for job in self.jobs), *(fork.ended for fork in forks)):
-                os.close(number)
-            work(request, files, theirs if request["module"] in ON_DEVICE else None)
-        theirs.close()
+            waiting.close()
+            os.close(alive)
+            self._work(supervisor, request, files)
         with suppress(OSError):  # the child has set it already, or is gone
-            os.setpgid(pid, pid)
-        return Fork(pid, os.pidfd_open(pid), line)
-
-    def _pass_on(self, job: Job) -> None:
-        """Forward the signals of the waiting process. If that process has ended, kill the work."""
-        try:
-            numbers = job.waiting.recv(64)
-        except OSError:
-            numbers = b""
-        if not numbers:
-            self.events.unregister(job.waiting)
-        for number in numbers or (signal.SIGKILL,):
-            with suppress(OSError):
-                os.killpg(job.fork.pid, number)
-
-    def _keep(self, job: Job) -> None:
-        """End a job whose fork waits for another one, or note that the fork has ended."""
-        self.events.unregister(job.fork.line)
-        with suppress(OSError, ValueError):
-            used = json.loads(job.fork.line.recv(IMPORTED))  # nothing if it ends
-            self._finish(job, 0, used)
-            self.staying.append(job.fork)
-            self.events.register(job.fork.ended, selectors.EVENT_READ, job.fork)
-
-    def _reap(self, job: Job) -> None:
-        _, status, used = os.wait4(job.fork.pid, 0)
-        with suppress(KeyError):
-            self.events.unregister(job.fork.line)
-        self._finish(job, status, sums(used))
-        _remove(job.fork)
-
-    def _finish(self, job: Job, status: int, used: list[float]) -> None:
-        if status == 0:
-            # They are there by now. A process that the job left behind may hold the pipe open, and would never write.
-            with suppress(BlockingIOError):
-                names = os.read(job.imported, IMPORTED).decode().split()
-                self.wanted.setdefault(job.module, {}).update(dict.fromkeys(names))
-        write_usage(self.folder, job.observed, job.fork.pid, used)
+            os.setpgid(work, work)
+        for file in files:
+            os.close(file)
+        waiting.setblocking(True)
+        with suppress(OSError):  # nobody waits any more
+            waiting.sendall(work.to_bytes(4))
+        ended = os.pidfd_open(work)
+        ready = _ready(ended, alive, waiting)
+        if ended not in ready:
+            os.killpg(work, signal.SIGKILL)
+        _, status = os.waitpid(work, 0)
         with suppress(OSError):
-            job.waiting.setblocking(True)
-            job.waiting.sendall(ENDED + status.to_bytes(4))
-        self.jobs.remove(job)
-        self.events.unregister(job.fork.ended)
-        with suppress(KeyError):
-            self.events.unregister(job.waiting)
-        job.waiting.close()
-        os.close(job.imported)
-
-    def _end(self) -> NoReturn:
-        for fork in [job.fork for job in self.jobs] + self.staying:
+            os.killpg(work, signal.SIGKILL)  # what the job left behind
+        if alive not in ready:
             with suppress(OSError):
-                os.killpg(fork.pid, signal.SIGKILL)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os._exit(0)
+                waiting.sendall(status.to_bytes(4))
+
+    def _work(self, supervisor: int, request: dict[str, Any], files: list[int]) -> NoReturn:
+        """Run the job like ``python -m MODULE ARGUMENTS``, to the end of this process."""
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisor:
+            os._exit(1)
+        _redirect(files[:3], (0, 1, 2))
+        os.fchdir(files[3])
+        for file in files:
+            os.close(file)
+        os.umask(request["umask"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        module, arguments = request["module"], request["arguments"]
+        sys.argv, sys.orig_argv = [module, *arguments], [sys.executable, "-m", module, *arguments]
+        if not sys.flags.safe_path:
+            sys.path[0] = os.getcwd()
+        if "numpy.random" in sys.modules:
+            sys.modules["numpy.random"].seed()
+        jobs.served, before = True, set(sys.modules)
+        # A module run as __main__ is not the same object as the imported one.
+        sys.modules.pop(module, None)
+        gc.enable()
+        status, interrupted = _run(module)
+        names = marshal.dumps((module, [name for name in list(sys.modules) if name not in before and _lasts(name)]))
+        if status == 0 and len(names) <= LONGEST:
+            self.tell.send(names)
+        with suppress(BaseException):
+            threading._shutdown()  # type: ignore[attr-defined]
+            atexit._run_exitfuncs()
+        _flush()
+        if interrupted:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+        os._exit(status)
 
 
-def _remove(fork: Fork) -> None:
-    """Kill a fork, and processes that its jobs left behind."""
-    with suppress(OSError):
-        os.killpg(fork.pid, signal.SIGKILL)
-    with suppress(ChildProcessError):  # it has been waited for
-        os.waitpid(fork.pid, 0)
-    fork.line.close()
-    os.close(fork.ended)
+def _run(module: str) -> tuple[int, bool]:
+    """(exit status, whether Ctrl-C ended it), as the interpreter would end."""
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return (end.code or 0) & 0xFF, False
+        print(end.code, file=sys.stderr)
+        return 1, False
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1, isinstance(error, KeyboardInterrupt)
+    return 0, False
+
+
+def _ready(*files: int | socket.socket) -> list[int | socket.socket]:
+    """Wait for some files; return those that can be read, or have ended."""
+    return select.select(files, [], [])[0]
+
+
+def _redirect(files: list[int], streams: tuple[int, ...]) -> None:
+    for file, stream in zip(files, streams, strict=True):
+        os.dup2(file, stream)
 
 
 def _lasting(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in PASSING}
 
 
-def _keep_finalizers() -> None:
-    """Let a fork end without the finalizers of objects that are the server's: PyTorch has 20 ms of them."""
-    for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
-        finalizer.atexit = False
+def _lasts(name: str) -> bool:
+    """Return whether later jobs may share a module: it is this package's or installed, not the user's own, which may
+    be edited.
+    """
+    origin = getattr(getattr(sys.modules[name], "__spec__", None), "origin", None) or ""
+    installed = "site-packages" in origin or origin.startswith(os.path.dirname(os.__file__))
+    return name != "__main__" and (name.startswith("dp_leakage.") or installed)
 
 
 def _may_fork() -> bool:
@@ -291,6 +291,14 @@ def _holds_driver() -> bool:
             if os.readlink(f"/proc/self/fd/{file}").startswith(DRIVERS):
                 return True
     return False
+
+
+def _flush() -> None:
+    """Write out what Python and C hold back."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    LIBC.fflush(None)
 
 
 if __name__ == "__main__":

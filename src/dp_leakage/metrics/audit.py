@@ -8,6 +8,7 @@ import pandas as pd
 
 from dp_leakage.audits import CONFIDENCE, Audit, Claim, approximate_dp, corrected, presence_bound
 from dp_leakage.audits.designs import bound, reach
+from dp_leakage.data.audit_design import AuditDesign
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
@@ -15,8 +16,8 @@ from dp_leakage.metrics.runs import ALL
 
 def measure_audit(
     frame: pd.DataFrame,
-    designs: Mapping[str, Mapping[str, Any]],
-    claim_of: Callable[[Mapping[str, Any]], Claim],
+    designs: Mapping[str, AuditDesign],
+    claim_of: Callable[[AuditDesign], Claim],
     comparisons: int,
     seed: int,
 ) -> list[dict]:
@@ -29,7 +30,7 @@ def measure_audit(
     Args:
         frame: design, repeat, place, held (bool, inclusion), score (higher means more likely included), with the same
             places for every model of a design.
-        designs: name → its settings, see the study's schema. Many runs or trials use the first place of each model. One
+        designs: by name. Many runs or trials use the first place of each model. One
             run uses all random choices of all models together, as choices of one mechanism that runs the trainings side
             by side.
         claim_of: the claim that a design tests.
@@ -44,41 +45,41 @@ def measure_audit(
     rows = []
     for name, design in designs.items():
         part = frame[frame["design"] == name]
-        if design["design"] != "one_run":
+        if design.design != "one_run":
             part = part[part["place"] == 0]
         rows += _of_design(name, design, part, claim_of(design), confidence, seed)
     return rows
 
 
 def _of_design(
-    name: str, design: Mapping[str, Any], part: pd.DataFrame, claim: Claim, confidence: float, seed: int
+    name: str, design: AuditDesign, part: pd.DataFrame, claim: Claim, confidence: float, seed: int
 ) -> list[dict]:
     """Return the rows of one design from its random inclusions."""
     score, held = part["score"].to_numpy(), part["held"].to_numpy(dtype=bool)
 
     def of(tested: Claim, level: float) -> Audit:
-        return bound(design["design"], score, held, tested, level, design["share"], seed)
+        return bound(design.design, score, held, tested, level, design.share, seed)
 
     found = of(claim, confidence)
     facts = {
         "alone": of(claim, CONFIDENCE).epsilon,
         "audit": name,
-        "bug": design["bug"] or "none",
-        "canary": design["canary"],
-        "claim": design["claim"],
+        "bug": design.bug or "none",
+        "canary": design.canary,
+        "claim": design.claim,
         "confidence": confidence,
-        "design": design["design"],
+        "design": design.design,
         "guesses": found.guesses,
-        "models": design["models"],
-        "neighbors": design["neighbors"],
+        "models": design.models,
+        "neighbors": design.neighbors,
         "coins": len(part),
-        "reach": reach(design["design"], len(part), claim, confidence, design["share"]),
+        "reach": reach(design.design, len(part), claim, confidence, design.share),
         "right": found.right,
-        "seen": design["score"],
-        "start": design["start"],
+        "seen": design.score,
+        "start": design.start,
     }
     rows = [_row(found.epsilon, facts)]
-    if design["neighbors"] == "replace_one":
+    if design.neighbors == "replace_one":
         least = presence_bound(lambda delta: of(approximate_dp(delta), confidence).epsilon, claim.delta)
         rows.append(_row(least, facts | {"neighbors": "presence"}))
     return rows

@@ -6,12 +6,10 @@ from typing import Any
 
 from dp_leakage.privacy.accounting import ACCOUNTANTS, Case, epsilon_spent, noise_for_budget
 from dp_leakage.privacy.accounting.rules import check_noise
-from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import amount_of, with_amount
-from dp_leakage.privacy.target import Target
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.privacy.training import Training
 
-STEP = ("sampler", "unit", "bound", "clip_norm", "noise", "block", "settings")
 # Where σ of accountant rdp comes from: a study's word → the accountant's argument.
 RDP_SIGMA: dict[str, dict[str, Any]] = {
     "calibrated_tight": {"conversion": "tight"},
@@ -21,7 +19,7 @@ RDP_SIGMA: dict[str, dict[str, Any]] = {
 
 
 def solved(
-    settings: dict[str, Any] | None,
+    protection: Protection | None,
     *,
     epochs: int,
     batch_size: float,
@@ -32,31 +30,33 @@ def solved(
     noise.
 
     Args:
-        settings: the cell's mechanism (see ``defenses``), or None for training without one.
+        protection: of the cell, or None for training without a mechanism.
         epochs, batch_size, dataset_size, blocks: see ``Training``.
 
     Raises:
         UserError: no noise reaches the budget, or the accountant refuses the mechanism.
     """
-    if settings is None:
+    if protection is None:
         return None
-    step = Mechanism(**{key: settings[key] for key in STEP})
+    step, accountant, delta = protection.step, protection.accountant, protection.delta
     # ε includes what a private PCA of the same records spends
-    training = Training(step, epochs, batch_size, dataset_size, tuple(blocks or ()), settings.get("projection_noise"))
-    if step.noise == "none":
+    training = Training(step, epochs, batch_size, dataset_size, tuple(blocks or ()), protection.projection_noise)
+    if not protection.noisy:
         return training
-    accountant = settings["accountant"]
     check_noise(accountant, step)
-    amount = settings[amount_of(step.noise)]
-    if amount is None and "target" in settings:
-        wanted = {key: value for key, value in settings["target"].items() if key != "neighbors"}
+    amount = protection.amount
+    if amount is not None:
+        return training
+    assert delta is not None  # as a study has one, if it has noise
+    if protection.target is not None and protection.neighbors is not None:
         from dp_leakage.privacy.accounting.curve import noise_for
 
-        amount = noise_for(Target.read(wanted), training, settings["target"]["neighbors"], settings["delta"])
-    elif amount is None:
-        given = RDP_SIGMA.get(settings["rdp_sigma"], {})
-        case = Case.counted(training, accountant, settings["delta"], conversion=given.get("conversion", "tight"))
-        amount = noise_for_budget(case, settings["epsilon"], given.get("sigma_table", "computed"))
+        amount = noise_for(protection.target, training, protection.neighbors, delta)
+    else:
+        assert protection.epsilon is not None  # as nothing else fixes the noise
+        given = RDP_SIGMA.get(protection.rdp_sigma or "", {})
+        case = Case.counted(training, accountant, delta, conversion=given.get("conversion", "tight"))
+        amount = noise_for_budget(case, protection.epsilon, given.get("sigma_table", "computed"))
     return replace(training, mechanism=with_amount(step, float(amount)))
 
 

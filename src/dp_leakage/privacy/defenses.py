@@ -6,8 +6,10 @@ from itertools import product
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting.rules import own_sampler, relation_of_game
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.privacy.mechanisms.base import ANY
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.privacy.target import Target
 
 CLAIMED = "claimed"  # a private training by another library, which states the ε
@@ -53,21 +55,21 @@ def spell(value: float) -> str:
     return text
 
 
-def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]:
-    """(folder name, mechanism settings, changes to training) for every accountant and budget of a defense entry."""
+def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Protection | None, Json]]:
+    """(folder name, protection, changes to training) for every accountant and budget of a defense entry."""
     for rate in entry.get("learning_rate", [None]):
         changes = {} if rate is None else {"learning_rate": float(rate)}
         variant = [] if rate is None else [f"learning_rate={spell(float(rate))}"]
-        for name, mechanism, own in _budgeted(entry, spec, variant):
-            yield name, mechanism, changes | own
+        for name, protection, own in _budgeted(entry, spec, variant):
+            yield name, protection, changes | own
 
 
-def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str, Json | None, Json]]:
+def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str, Protection | None, Json]]:
     """`expanded` for one learning rate, spelled by ``variant``."""
     if entry["defense"] == CLAIMED:
         for epsilon in entry["epsilon"]:
-            budget = {"epsilon": float(epsilon), "delta": entry.get("delta", spec.get("delta"))}
-            yield "-".join([CLAIMED, *variant, f"eps={spell(float(epsilon))}"]), None, {CLAIMED: budget}
+            claimed = {"epsilon": float(epsilon), "delta": entry.get("delta", spec.get("delta"))}
+            yield "-".join([CLAIMED, *variant, f"eps={spell(float(epsilon))}"]), None, {CLAIMED: claimed}
         return
     if entry["defense"] in PLAIN:
         given = entry.get("l2")
@@ -77,43 +79,39 @@ def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str
         return
     declared = MECHANISMS[entry["defense"]]
     if not declared.private:
-        yield "-".join([entry["defense"], *variant]), _mechanism(entry, "", spec), {}
+        yield "-".join([entry["defense"], *variant]), _protection(entry, "", spec), {}
         return
     changes = entry.get("training", {}) | ({"l2": float(entry["l2"])} if "l2" in entry else {})
-    for accountant, (end, budget) in product(accountants(entry), budgets(entry, spec)):
-        mechanism = _mechanism(entry, accountant, spec) | budget
-        if "target" in budget:
-            relation = relation_of_game(spec.get("design", "split"), mechanism["sampler"])
-            mechanism |= {"target": budget["target"] | {"neighbors": relation}, "rdp_sigma": None}
-        variants = [mechanism[field] for field in declared.spelled]
-        variants += [mechanism["unit"]] if mechanism["unit"] == "batch" else []
-        variants += [mechanism["bound"]] if mechanism["bound"] != declared.bound else []
+    for accountant, (end, key, budget) in product(accountants(entry), budgets(entry, spec)):
+        protection = _protection(entry, accountant, spec)
+        step = protection.step
+        relation = relation_of_game(spec.get("design", "split"), step.sampler)
+        protection = protection.with_budget(key, budget, relation)
+        variants = [getattr(step, field) for field in declared.spelled]
+        variants += [step.unit] if step.unit == "batch" else []
+        variants += [step.bound] if step.bound != declared.bound else []
         variants += [
-            f"{key}={_spelled(value)}"
-            for key, value in mechanism["settings"].items()
-            if value != declared.settings[key]
+            f"{key}={_spelled(value)}" for key, value in step.settings.items() if value != declared.settings[key]
         ]
         variants += [f"l2={spell(entry['l2'])}"] if "l2" in entry else []
         variants += variant
-        variants += _unusual(mechanism, accountant, spec)
-        yield "-".join([entry["defense"], *variants, accountant, end]), mechanism, changes
+        variants += _unusual(protection, spec)
+        yield "-".join([entry["defense"], *variants, accountant, end]), protection, changes
 
 
-def budgets(entry: Json, spec: Json) -> list[tuple[str, Json]]:
-    """Return (end of the folder name, key and value) of each budget, given as noise, ε or risk; by
-    default the study's.
-    """
+def budgets(entry: Json, spec: Json) -> list[tuple[str, str, float | Target]]:
+    """Return (end of the folder name, key, value) of each budget, given as noise, ε or risk; by default the study's."""
     own = [key for key in BUDGETS if key in entry]
     place = entry if own else spec
-    found: list[tuple[str, Json]] = []
+    found: list[tuple[str, str, float | Target]] = []
     for key in own or BUDGETS:
         for value in _as_list(place.get(key, [])):
             if key == "target":
                 target = Target.read(value)
                 end = "-".join(f"{name}={spell(number)}" for name, number in target.settings.items())
-                found.append((end, {"target": target.settings}))
+                found.append((end, key, target))
             else:
-                found.append((f"{BUDGETS[key]}={spell(float(value))}", {key: float(value)}))
+                found.append((f"{BUDGETS[key]}={spell(float(value))}", key, float(value)))
     return found
 
 
@@ -127,18 +125,19 @@ def accountants(entry: Json) -> list[str]:
     return named if isinstance(named, list) else [named]
 
 
-def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
+def _unusual(protection: Protection, spec: Json) -> list[str]:
     """Return ``key=value`` for every setting that differs from the default, so that no two trainings share a name.
 
     The usual is C = 1, the study's δ, its source of σ under rdp (if σ is not given), and the accountant's own sampler.
     """
-    usual = {
-        "clip_norm": 1.0,
-        "delta": spec.get("delta"),
-        "rdp_sigma": _rdp_sigma({}, spec) if accountant == "rdp" and "target" not in mechanism else None,
-        "sampler": own_sampler(accountant, mechanism["unit"]),
+    step, by_rdp = protection.step, protection.accountant == "rdp" and protection.target is None
+    used = {
+        "clip_norm": (step.clip_norm, 1.0),
+        "delta": (protection.delta, spec.get("delta")),
+        "rdp_sigma": (protection.rdp_sigma, _rdp_sigma({}, spec) if by_rdp else None),
+        "sampler": (step.sampler, own_sampler(protection.accountant, step.unit)),
     }
-    return [f"{key}={_spelled(mechanism[key])}" for key, value in usual.items() if mechanism[key] != value]
+    return [f"{key}={_spelled(own)}" for key, (own, usual) in used.items() if own is not None and own != usual]
 
 
 def _rdp_sigma(entry: Json, spec: Json) -> str:
@@ -152,23 +151,22 @@ def _spelled(value: str | float) -> str:
     return value if isinstance(value, str) else spell(value)
 
 
-def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
-    """Return the fields of `Mechanism` for an entry, and the method to find its noise."""
+def _protection(entry: Json, accountant: str, spec: Json) -> Protection:
+    """Return the protection of an entry before its budget."""
     declared = MECHANISMS[entry["defense"]]
     unit = declared.step.get("unit", entry.get("unit", "example"))
-    private = declared.private
-    return {
-        "sampler": entry.get("sampler") or (own_sampler(accountant, unit) if private else "shuffle"),
-        "unit": unit,
-        "bound": entry.get("bound", declared.bound),
-        "clip_norm": float(entry.get("clip_norm", 1.0)),
-        "noise": declared.noise,
-        "block": entry.get("block", "whole"),
-        "accountant": accountant,
-        "epsilon": None,
-        "noise_multiplier": None,
-        "kappa": None,
-        "delta": entry.get("delta", spec.get("delta")) if private else None,
-        "rdp_sigma": _rdp_sigma(entry, spec) if accountant == "rdp" else None,
-        "settings": {key: entry.get(key, default) for key, default in declared.settings.items()},
-    }
+    step = Mechanism(
+        sampler=entry.get("sampler") or (own_sampler(accountant, unit) if declared.private else "shuffle"),
+        unit=unit,
+        bound=entry.get("bound", declared.bound),
+        clip_norm=float(entry.get("clip_norm", 1.0)),
+        noise=declared.noise,
+        block=entry.get("block", "whole"),
+        settings={key: entry.get(key, default) for key, default in declared.settings.items()},
+    )
+    return Protection(
+        step,
+        accountant,
+        delta=entry.get("delta", spec.get("delta")) if declared.private else None,
+        rdp_sigma=_rdp_sigma(entry, spec) if accountant == "rdp" else None,
+    )

@@ -161,7 +161,7 @@ def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
     settings |= {"training": training}
     grid, selection = _selection(settings, wanted, len(judged))
     schedule = {key: training[key] for key in ("epochs", "batch_size")}
-    private = solved(settings["mechanism"], dataset_size=units, **schedule)
+    private = solved(cell.protection, dataset_size=units, **schedule)
     assert private is not None  # as `_settings` makes sure
     check_released(private.mechanism)
     told = enough_noise(training_told(private, len(rows)), selection, cell.columns["epsilon"], cell.columns["delta"])
@@ -212,14 +212,14 @@ def _settings(study: Study, cell: Cell) -> Json:
         raise UserError(f"CELL {cell.key}: engine must be 'ensemble' for a release; got {cell.training['engine']!r}")
     if is_import_path(cell.training["architecture"]["name"]):
         raise UserError(f"CELL {cell.key}: a release knows the built-in architectures; name a cell of one of these")
-    if cell.training["mechanism"] is None:
+    if cell.step is None:
         raise UserError(f"CELL {cell.key} has no privacy budget; name a cell of defense `gaussian`")
-    if by_person(study.spec, cell.dataset) and cell.training["mechanism"]["unit"] != PERSON:
+    if by_person(study.spec, cell.dataset) and cell.step.unit != PERSON:
         words = "its data set has the key 'person', so a release must hide persons; name a cell of defense `person`"
         raise UserError(f"CELL {cell.key}: {words}")
-    if cell.training["mechanism"]["noise"] != "gaussian":
-        noise = cell.training["mechanism"]["noise"]
-        raise UserError(f"CELL {cell.key}: a release must have Gaussian noise; got {noise!r}, so name another cell")
+    if cell.step.noise != "gaussian":
+        words = f"a release must have Gaussian noise; got {cell.step.noise!r}, so name another cell"
+        raise UserError(f"CELL {cell.key}: {words}")
     path = next(iter(tuned_for(study, cell)), None)
     if path is not None and not path.exists():
         raise UserError(f"{path} is missing: it holds the cell's learning rate; run `dp-leakage run {study.target}`")

@@ -1,14 +1,14 @@
 """Claim tested by an audit design of a cell, from the provenance of its score file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from dp_leakage.audits import Claim, approximate_dp, gaussian_dp, own_curves
 from dp_leakage.common.errors import UserError
+from dp_leakage.data.audit_design import AuditDesign
 from dp_leakage.privacy.accounting.curve import proven_curve
 from dp_leakage.privacy.accounting.rules import Neighbors
 from dp_leakage.privacy.mechanism import PERSON
@@ -17,12 +17,12 @@ from dp_leakage.steps import Json
 from dp_leakage.steps._models import training_of
 
 
-def claim_of(design: Mapping[str, Any], made: Json) -> Claim:
+def claim_of(design: AuditDesign, made: Json) -> Claim:
     """Return the claim that a design tests. Raises UserError if nothing is proven for its random inclusion."""
     delta = made["settings"]["delta"]
-    if design["claim"] == "approximate":
+    if design.claim == "approximate":
         return approximate_dp(delta)
-    return own_claim(made_by(made), made["settings"]["defense"], delta, design["neighbors"])
+    return own_claim(made_by(made), made["settings"]["defense"], delta, design.neighbors)
 
 
 def made_by(made: Json) -> Training:

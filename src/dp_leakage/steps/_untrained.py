@@ -7,6 +7,7 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import initial_parameters
 from dp_leakage.privacy.calibration import solved
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.steps import Json
 from dp_leakage.steps._models import architecture_of
 from dp_leakage.training.blocks import blocks_of
@@ -27,12 +28,13 @@ def untrained(settings: Json, data: Dataset, seed: int) -> Ensemble:
     Raises:
         UserError: no noise reaches the budget.
     """
-    layers, mechanism = architecture_of(settings, data.x.shape[1:], data.n_classes), settings["mechanism"]
+    layers = architecture_of(settings, data.x.shape[1:], data.n_classes)
+    protection = Protection.read(settings["mechanism"])
     streams = [torch.Generator().manual_seed(derived_seed(seed, repeat) >> 1) for repeat in range(settings["repeats"])]
     starts = [initial_parameters(layers, stream) for stream in streams]
     private = solved(
-        mechanism,
-        blocks=blocks_of(layers, mechanism),
+        protection,
+        blocks=blocks_of(layers, None if protection is None else protection.step),
         epochs=settings["epochs"],
         batch_size=settings["batch_size"],
         dataset_size=settings["n_records"],

@@ -11,6 +11,7 @@ import torch
 from dp_leakage.attacks.queries import QUERIES, altered, margins
 from dp_leakage.attacks.signals import losses
 from dp_leakage.common.identity import derived_seed, identity
+from dp_leakage.data.audit_design import AuditDesign
 from dp_leakage.data.canaries import Canaries, place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Models
@@ -18,6 +19,7 @@ from dp_leakage.models.layers import Layers, parameter_shapes
 from dp_leakage.privacy.accounting.case import UNAMPLIFIED
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance
@@ -42,47 +44,50 @@ def main(
     dataset = read_dataset(data, settings["data"])
     frames, private = [], None
     told, _ = tuned_settings(settings, tuned)
-    for name, design in settings["designs"].items():
+    for name, given in settings["designs"].items():
+        design = AuditDesign(**given)
         started = time.perf_counter()
         resume = checkpoint_beside(scores, identity(settings), checkpoint_seconds, name)
         frame, private = _scored(name, design, told, dataset, device_of(device), resume)
         frames.append(frame.assign(design=name))
-        log.info("audit %s: %d models in %.0f s", name, design["models"], time.perf_counter() - started)
+        log.info("audit %s: %d models in %.0f s", name, design.models, time.perf_counter() - started)
     stamp = provenance(settings, training=None if private is None else private.settings)
     write_table(scores, pd.concat(frames, ignore_index=True).to_dict("list"), stamp)
     forget_beside(scores)
 
 
 def _scored(
-    name: str, design: Json, settings: Json, dataset: Dataset, device: str, resume: Checkpoint
+    name: str, design: AuditDesign, settings: Json, dataset: Dataset, device: str, resume: Checkpoint
 ) -> tuple[pd.DataFrame, Training | None]:
     """Train one design's models; return repeat, place, held (inclusion), score; and the claimed training."""
     seed = derived_seed(settings["seed"], name)
-    seeds = [derived_seed(seed, model) for model in range(design["models"])]
-    replaced = design["relation"] == "replace_one"
-    placed = place(dataset, design["canary"], design["canaries"], replaced, derived_seed(seed, "canaries"))
-    held = np.random.default_rng(derived_seed(seed, "coins")).random((len(seeds), design["canaries"])) < 0.5
+    seeds = [derived_seed(seed, model) for model in range(design.models)]
+    replaced = design.relation == "replace_one"
+    placed = place(dataset, design.canary, design.canaries, replaced, derived_seed(seed, "canaries"))
+    held = np.random.default_rng(derived_seed(seed, "coins")).random((len(seeds), design.canaries)) < 0.5
     chosen = np.where(held[:, placed.of], placed.held, placed.other)
     subsets = torch.from_numpy(np.concatenate([np.tile(placed.fixed, (len(seeds), 1)), chosen], axis=1))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     architecture = architecture_of(settings, tuple(x.shape[1:]), dataset.n_classes)
     units = units_of(placed.person, subsets[0].numpy())
+    protection = Protection.read(settings["mechanism"])
+    step = None if protection is None else protection.step
     private = solved(
-        settings["mechanism"],
-        blocks=blocks_of(architecture, settings["mechanism"]),
+        protection,
+        blocks=blocks_of(architecture, step),
         dataset_size=len(units),
         **{key: settings["training"][key] for key in ("epochs", "batch_size")},
     )
     claimed = None if private is None else private.mechanism
     training = TrainingSettings(**in_records(settings["training"], claimed, units))
     done = claimed
-    if design["bug"] is not None:
+    if design.bug is not None:
         assert claimed is not None  # a planted mistake needs a mechanism
-        done = BUGS[design["bug"]](claimed, training.batch_size)
+        done = BUGS[design.bug](claimed, training.batch_size)
     options: dict[str, Any] = {}
-    if design["start"] == "trained":
-        options["initial"] = _start(settings, architecture, dataset, x.shape[1:], design["start_epochs"], seed, device)
-    groups = _groups(settings, placed)
+    if design.start == "trained":
+        options["initial"] = _start(settings, architecture, dataset, x.shape[1:], design.start_epochs, seed, device)
+    groups = _groups(step, settings["seed"], placed)
     rate = settings["training"]["batch_size"] / len(units)
     watch = _watch(design, placed, architecture, claimed, rate, replaced, groups, seed)
     if watch is not None:
@@ -96,7 +101,7 @@ def _scored(
         training,
         done,
         groups=groups,
-        group_count=group_count(settings["mechanism"], y, groups),
+        group_count=group_count(step, y, groups),
         device=device,
         checkpoint=resume,
         on_epoch=lambda epoch: log.info("audit %s: epoch %d of %d", name, epoch, training.epochs),
@@ -104,8 +109,8 @@ def _scored(
     )
     score = (
         watch.scores.numpy()
-        if watch is not None and design["score"] == "white_box"
-        else _asked(design["score"], ensemble, placed)
+        if watch is not None and design.score == "white_box"
+        else _asked(design.score, ensemble, placed)
     )
     frame = {
         "repeat": np.repeat(np.arange(len(seeds)), held.shape[1]),
@@ -117,7 +122,7 @@ def _scored(
 
 
 def _watch(
-    design: Json,
+    design: AuditDesign,
     placed: Canaries,
     architecture: Layers,
     claimed: Mechanism | None,
@@ -127,18 +132,18 @@ def _watch(
     seed: int,
 ) -> Watch | None:
     """Return the `Watch` of this design; None for canaries that are ordinary records without an observer."""
-    scored = design["score"] == "white_box"
+    scored = design.score == "white_box"
     if not scored and replaced:
         return None
     along = None
-    if design["canary"] == "gradient":
+    if design.canary == "gradient":
         size = sum(int(np.prod(shape)) for shape in parameter_shapes(architecture).values())
         rng = np.random.default_rng(derived_seed(seed, "along"))
         along = torch.from_numpy(rng.choice(size, len(placed.held), replace=size < len(placed.held)))
     fixed, held, other, of = map(torch.from_numpy, (placed.fixed, placed.held, placed.other, placed.of))
     units = None
     if groups is not None:
-        company = [fixed[groups[fixed] == groups[held[of == place][0]]] for place in range(design["canaries"])]
+        company = [fixed[groups[fixed] == groups[held[of == place][0]]] for place in range(design.canaries)]
         units = _with(company, held, of), _with(company, other, of)
     hidden = claimed is not None and claimed.sampler not in UNAMPLIFIED
     return Watch(
@@ -173,13 +178,13 @@ def _start(
     return {name: value[0] for name, value in models.parameters.items()}
 
 
-def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
+def _groups(step: Mechanism | None, seed: int, placed: Canaries) -> torch.Tensor | None:
     """Return the person or the (sub)class of every record. A pair has one group, whether the canary is included or
     not.
     """
     rows = torch.from_numpy(np.concatenate([placed.fixed, placed.held]))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
-    groups = groups_of(settings["mechanism"], x, y, rows, settings["seed"], placed.person)
+    groups = groups_of(step, x, y, rows, seed, placed.person)
     if groups is not None:
         groups = groups.clone()  # these may be the labels themselves
         groups[placed.other] = groups[placed.held]

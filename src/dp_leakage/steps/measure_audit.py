@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from dp_leakage.data.audit_design import AuditDesign
 from dp_leakage.metrics.audit import measure_audit
 from dp_leakage.provenance.files import read_table
 from dp_leakage.steps import Json, provenance
@@ -18,7 +19,6 @@ def main(settings: Json, scores: Path, bounds: Path) -> None:
     """
     frame, made = read_table(scores, settings["scores"])
     audit = made["settings"]
-    rows = measure_audit(
-        frame, audit["designs"], lambda design: claim_of(design, made), settings["comparisons"], audit["seed"]
-    )
+    designs = {name: AuditDesign(**given) for name, given in audit["designs"].items()}
+    rows = measure_audit(frame, designs, lambda design: claim_of(design, made), settings["comparisons"], audit["seed"])
     write_rows(bounds, rows, provenance(settings))

@@ -18,6 +18,7 @@ from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.utility import INFLUENCES, VALUE
 from dp_leakage.privacy.accounting.rules import Neighbors, relation_of_game
 from dp_leakage.privacy.mechanisms import amount_of
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.privacy.rates import FPR_OF_CURVE
 from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import read_table, write_table
@@ -52,7 +53,8 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
         from dp_leakage.privacy.accounting.curve import proven_curve
 
         neighbors = relation_of_game(settings["design"], trained.sampler)
-        ceiling = proven_curve(trained, neighbors, _nominal(made)["delta"])
+        nominal = _nominal(made)
+        ceiling = None if nominal.delta is None else proven_curve(trained, neighbors, nominal.delta)
         rows += [*_spent(trained, made, neighbors, ceiling), *_limit(neighbors, ceiling, FPR_OF_TPR)]
         limit = _limit(neighbors, ceiling, FPR_OF_CURVE)
     write_rows(measured, rows, provenance(settings))
@@ -80,18 +82,21 @@ def _tuned(made: Json) -> list[Json]:
     return [_row("learning_rate", made["learning_rate"]), *rows]
 
 
-def _nominal(made: Json) -> Json:
-    """Return the mechanism as the study requests it."""
-    return made["settings"]["mechanism"]
+def _nominal(made: Json) -> Protection:
+    """Return the protection of a training with a mechanism, as the study requests it."""
+    found = Protection.read(made["settings"]["mechanism"])
+    assert found is not None
+    return found
 
 
 def _trained(training: Path, made: Json) -> Training | None:
     """Return the training as run. Raises UserError if the accountant would now choose other noise."""
     from dp_leakage.privacy.calibration import solved
 
-    trained, nominal = training_of(made), _nominal(made)
+    trained = training_of(made)
     if trained is None or trained.mechanism.noise == "none":
         return trained
+    nominal = _nominal(made)
     today = solved(
         nominal,
         epochs=trained.epochs,
@@ -105,7 +110,7 @@ def _trained(training: Path, made: Json) -> Training | None:
     # The trainer's fingerprint excludes the accountants, so their edits retrain nothing whose noise stays the same.
     if abs(wanted - amount) > SAME_NOISE * wanted:
         raise UserError(
-            f"{training}: its models were trained with {name}={amount!r}, but accountant '{nominal['accountant']}' "
+            f"{training}: its models were trained with {name}={amount!r}, but accountant '{nominal.accountant}' "
             f"now gives {wanted!r}; delete {training.with_name('target.safetensors')} and run the same command again"
         )
     return trained
@@ -122,7 +127,9 @@ def _spent(training: Training, made: Json, neighbors: Neighbors, ceiling: "Trade
 
     nominal, most, mechanism = _nominal(made), training.records, training.mechanism
     rows = [_row(name, getattr(mechanism, name)) for name in ("noise_multiplier", "kappa") if getattr(mechanism, name)]
-    for spent in epsilon_report(training, nominal["delta"], nominal["accountant"]):
+    if nominal.delta is None:  # without noise
+        return rows
+    for spent in epsilon_report(training, nominal.delta, nominal.accountant):
         valid, note = spent.valid and most == 1, spent.note if most == 1 else f"{OF_ONE_RECORD} {most} at most"
         note += f"; {MOVES}" if training.moves else ""
         said: Json = {"accounted_by": spent.accountant, "neighbors": spent.neighbors, "valid": valid, "note": note}
@@ -131,7 +138,7 @@ def _spent(training: Training, made: Json, neighbors: Neighbors, ceiling: "Trade
         rows.append(_row("epsilon_spent", spent.epsilon, **said))
     if most > 1 and ceiling is not None:
         said = {"accounted_by": GROUP, "neighbors": neighbors, "valid": True}
-        rows.append(_row("epsilon_spent", ceiling.epsilon(nominal["delta"]), **said))
+        rows.append(_row("epsilon_spent", ceiling.epsilon(nominal.delta), **said))
     return rows
 
 
@@ -157,11 +164,12 @@ def _by_epoch(history: pd.DataFrame, training: Training | None, made: Json) -> "
     """
     from dp_leakage.privacy.calibration import epsilon_after
 
-    nominal, epochs = _nominal(made), sorted(set(history["epoch"]))
     if training is None or training.mechanism.noise == "none" or training.records > 1:
         return history["epoch"] * np.nan
+    nominal, epochs = _nominal(made), sorted(set(history["epoch"]))
+    assert nominal.delta is not None  # with noise
     spent = {
-        epoch: epsilon_after(replace(training, epochs=int(epoch)), nominal["accountant"], nominal["delta"])
+        epoch: epsilon_after(replace(training, epochs=int(epoch)), nominal.accountant, nominal.delta)
         for epoch in epochs
     }
     return history["epoch"].map(spent)

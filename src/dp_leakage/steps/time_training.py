@@ -18,6 +18,7 @@ from dp_leakage.models.layers import Layers
 from dp_leakage.models.layers import module as module_of
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
@@ -60,7 +61,7 @@ def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Ep
     for cell in settings["cells"]:
         layers = architecture_of(cell, tuple(x.shape[1:]), dataset.n_classes)
         schedule = {key: cell["training"][key] for key in ("epochs", "batch_size")}
-        private = solved(cell["mechanism"], dataset_size=settings["n_records"], **schedule)
+        private = solved(Protection.read(cell["mechanism"]), dataset_size=settings["n_records"], **schedule)
         mechanism = None if private is None else private.mechanism
         training = TrainingSettings(**cell["training"])
         with torch.inference_mode():

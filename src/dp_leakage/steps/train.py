@@ -30,6 +30,7 @@ from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.ensemble import Ensemble, Models, class_probabilities
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import read_arrays, write_json, write_table, write_tensors
 from dp_leakage.provenance.versions import versions
@@ -79,14 +80,15 @@ def main(
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
     told, chosen = tuned_settings(settings, tuned)
     schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
-    blocks = blocks_of(architecture, settings["mechanism"])
+    protection = Protection.read(settings["mechanism"])
+    step = None if protection is None else protection.step
     units = units_of(person, subsets[0].numpy())
-    private = solved(settings["mechanism"], blocks=blocks, dataset_size=len(units), **schedule)
+    private = solved(protection, blocks=blocks_of(architecture, step), dataset_size=len(units), **schedule)
     mechanism = None if private is None else private.mechanism
     if mechanism is not None:
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
-    groups = groups_of(settings["mechanism"], x, y, _pool(arrays, settings["subset"]), settings["seed"], person)
-    count = group_count(settings["mechanism"], y, groups)
+    groups = groups_of(step, x, y, _pool(arrays, settings["subset"]), settings["seed"], person)
+    count = group_count(step, y, groups)
     used = device_of(device)  # noise and dropout are other draws on a GPU
     hooked = settings["engine"] == OPACUS or is_import_path(settings["architecture"]["name"])
     made = {"device": used, "versions": versions(*(["opacus"] if hooked else []))}
@@ -306,7 +308,7 @@ def _held(subset: Json, seeds: list[int], seed: int, person: np.ndarray | None) 
 
 
 def groups_of(
-    mechanism: Json | None,
+    mechanism: Mechanism | None,
     x: torch.Tensor,
     y: torch.Tensor,
     trainable: torch.Tensor,
@@ -318,16 +320,16 @@ def groups_of(
     ``trainable`` are the rows that models may train on: subclasses are found among these, and not among the records
     that some models happened to draw, so that more models do not move them.
     """
-    if mechanism is not None and mechanism["unit"] == PERSON:
+    if mechanism is not None and mechanism.unit == PERSON:
         assert person is not None  # as `study.checks` makes sure
         return torch.from_numpy(person)
-    if mechanism is None or not holds_groups(mechanism["unit"]):
+    if mechanism is None or not holds_groups(mechanism.unit):
         return None
-    if mechanism["unit"] == "class":
+    if mechanism.unit == "class":
         return y
     rows = trainable.unique()
-    if mechanism["unit"] in FILES:
-        own = call(mechanism["unit"], "groups", x.numpy(), y.numpy(), derived_seed(seed, "groups"))
+    if mechanism.unit in FILES:
+        own = call(mechanism.unit, "groups", x.numpy(), y.numpy(), derived_seed(seed, "groups"))
         if (
             not isinstance(own, np.ndarray)
             or own.shape != tuple(y.shape)
@@ -336,25 +338,25 @@ def groups_of(
         ):
             words = f"expected an array of whole numbers from 0 on, one for each of {len(y)} records"
             found = getattr(own, "dtype", type(own).__name__)
-            raise UserError(f"plugin {mechanism['unit']}: groups returns {found}; {words}")
+            raise UserError(f"plugin {mechanism.unit}: groups returns {found}; {words}")
         return torch.as_tensor(own, dtype=torch.int64)
-    split = PARTITIONS[mechanism["settings"]["partition"]]
+    split = PARTITIONS[mechanism.settings["partition"]]
     groups = torch.zeros_like(y)
-    found = split(x[rows].numpy(), y[rows].numpy(), mechanism["settings"]["k_sub"], derived_seed(seed, "subclasses"))
+    found = split(x[rows].numpy(), y[rows].numpy(), mechanism.settings["k_sub"], derived_seed(seed, "subclasses"))
     groups[rows] = torch.from_numpy(found)
     return groups
 
 
-def group_count(mechanism: Json | None, y: torch.Tensor, groups: torch.Tensor | None) -> int | None:
+def group_count(mechanism: Mechanism | None, y: torch.Tensor, groups: torch.Tensor | None) -> int | None:
     """Return the number of (sub)classes, including empty ones; None if they are not the units.
 
     For subclasses it must not depend on which of them occur: a single record could decide that.
     """
-    if mechanism is None or groups is None or not holds_groups(mechanism["unit"]):
+    if mechanism is None or groups is None or not holds_groups(mechanism.unit):
         return None
-    if mechanism["unit"] in FILES:
+    if mechanism.unit in FILES:
         return int(groups.max()) + 1
-    return (int(y.max()) + 1) * int(mechanism["settings"].get("k_sub", 1))
+    return (int(y.max()) + 1) * int(mechanism.settings.get("k_sub", 1))
 
 
 def _columns(epochs: History) -> dict[str, list[Any]]:

@@ -12,6 +12,7 @@ from dp_leakage.metrics.utility import scored
 from dp_leakage.models.ensemble import Models, class_probabilities
 from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import holds_groups
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.provenance.files import read_arrays, write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
@@ -32,9 +33,10 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     subsets, judged, held = _folds(arrays["tuning"], person)
     seeds = [derived_seed(settings["seed"], fold) for fold in range(len(subsets))]
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
-    given, own = settings["mechanism"], settings["training"]
+    given, own = Protection.read(settings["mechanism"]), settings["training"]
+    step = None if given is None else given.step
     schedule = {"epochs": own["epochs"], "batch_size": own["batch_size"], "dataset_size": settings["n_records"]}
-    private = solved(given, blocks=blocks_of(architecture, given), **schedule)
+    private = solved(given, blocks=blocks_of(architecture, step), **schedule)
     mechanism = None if private is None else private.mechanism
     by_groups = mechanism is not None and holds_groups(mechanism.unit)
     units = units_of(person, subsets[0].numpy())
@@ -47,8 +49,8 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     rows = []
     for rate in settings["rates"]:
         tried = TrainingSettings(**in_records(with_rate(training, rate), mechanism, units))
-        groups = groups_of(given, x, y, subsets, settings["seed"], person)
-        others = {"evaluate_on": judged, "groups": groups, "group_count": group_count(given, y, groups), "held": held}
+        groups = groups_of(step, x, y, subsets, settings["seed"], person)
+        others = {"evaluate_on": judged, "groups": groups, "group_count": group_count(step, y, groups), "held": held}
         try:
             models, history = train(
                 architecture, x, y, subsets, seeds, tried, mechanism, device=device_of(device), **others

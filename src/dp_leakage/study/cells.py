@@ -1,18 +1,20 @@
 """Cells of a study: the training under each defense, and the measurements of each cell."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from dp_leakage.attacks import ATTACKS, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
+from dp_leakage.data.audit_design import AuditDesign
 from dp_leakage.data.projection_settings import fitted_privately
 from dp_leakage.data.roles import POOL, trained_role
 from dp_leakage.engines import ENGINES
 from dp_leakage.privacy.accounting.rules import POISSON
 from dp_leakage.privacy.defenses import CLAIMED, expanded
-from dp_leakage.privacy.target import Target
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.study.protocol import (
     AUDIT,
     COINS,
@@ -31,17 +33,6 @@ from dp_leakage.study.protocol import (
 )
 
 MEMBERSHIP = "membership"  # the family of attacks that are also measured together
-# Defaults of an audit's design.
-AUDIT_DEFAULTS: Json = {
-    "canary": "mislabeled",
-    "canaries": 1,
-    "score": "loss",
-    "relation": "replace_one",
-    "start": "random",
-    "start_epochs": 30,
-    "bug": None,
-    "beyond_reach": "refuse",
-}
 
 
 @dataclass(frozen=True)
@@ -53,6 +44,7 @@ class Cell:
         defense: folder name, such as ``none`` or ``gaussian-rdp-eps=0.5``.
         columns: columns for selection and drawing: mechanism, accountant, unit, block, bound, epsilon, …
         training: settings of step ``train``, without code and inputs.
+        protection: the mechanism of that training, and what fixes its noise; None without a mechanism.
         parts: measurements of the cell: ``training``, then the attacks, ``coins`` in that design, ``audit`` where it
             has
             one, ``structure`` and ``groups`` where the study asks for them, and ``strongest``, all membership attacks
@@ -66,6 +58,7 @@ class Cell:
     defense: str
     columns: Json
     training: Json
+    protection: Protection | None
     parts: list[str]
     audits: tuple[str, ...] = ()
     rates: tuple[float, ...] = ()
@@ -81,14 +74,19 @@ class Cell:
         return {"dataset": self.dataset, "model": self.model, "defense": self.defense}
 
     @property
+    def step(self) -> Mechanism | None:
+        """The mechanism of its training."""
+        return None if self.protection is None else self.protection.step
+
+    @property
+    def noisy(self) -> bool:
+        """Whether its mechanism adds noise, and so makes a claim."""
+        return self.protection is not None and self.protection.noisy
+
+    @property
     def membership(self) -> list[str]:
         """Its membership attacks."""
         return [part for part in self.parts if part in ATTACKS and ATTACKS[part].family == MEMBERSHIP]
-
-
-def adds_noise(cell: Cell) -> bool:
-    """Return whether the cell's mechanism makes a claim that random inclusion can test."""
-    return (cell.training["mechanism"] or {}).get("noise", "none") != "none"
 
 
 def together(cell: Cell, attacks: list[str]) -> str:
@@ -110,22 +108,9 @@ def auxiliary_defense(spec: Json, cell: Cell, role: str, attack: str | None = No
     return cell.defense if same and cell.defense != "none" else None
 
 
-def audit_design(spec: Json, cell: Cell, name: str) -> Json:
-    """Return a design of the study's audit with its defaults filled in, for one cell."""
-    given = spec["audit"]["designs"][name]
-    mechanism = cell.training["mechanism"]
-    claim = given.get("claim", "approximate")
-    whole = AUDIT_DEFAULTS | {"share": _default_share(given["design"], claim)} | given | {"claim": claim}
-    poisson = mechanism is not None and mechanism["sampler"] in POISSON
-    presence = "add_remove" if poisson else "zero_out"
-    return whole | {"neighbors": "replace_one" if whole["relation"] == "replace_one" else presence}
-
-
-def _default_share(design: str, claim: str) -> float:
-    """Return the default share of canaries that an audit guesses: all if many runs claim a curve, else the surest
-    quarter.
-    """
-    return 1.0 if design == "many_runs" and claim != "approximate" else 0.25
+def audit_design(spec: Json, cell: Cell, name: str) -> AuditDesign:
+    """Return a design of the study's audit for one cell."""
+    return AuditDesign.of(spec["audit"]["designs"][name], cell.step is not None and cell.step.sampler in POISSON)
 
 
 # ---------------------------------------------------------------------- how cells are made
@@ -199,17 +184,16 @@ class _Place:
 
 def _cells_at(spec: Json, place: _Place) -> Iterator[Cell]:
     noise = released_noise(place.projection)
-    released = {} if noise is None else {"projection_noise": noise}
     for entry in spec["defenses"]:
         if place.dataset in entry.get("datasets", [place.dataset]) and place.model in entry.get(
             "models", [place.model]
         ):
-            for name, mechanism, given in expanded(entry, spec):
-                whole = None if mechanism is None else mechanism | released
+            for name, protection, given in expanded(entry, spec):
+                whole = None if protection is None else replace(protection, projection_noise=noise)
                 yield _cell(spec, place, entry, name, whole, dict(given))
 
 
-def _cell(spec: Json, place: _Place, entry: Json, defense: str, mechanism: Json | None, given: Json) -> Cell:
+def _cell(spec: Json, place: _Place, entry: Json, defense: str, protection: Protection | None, given: Json) -> Cell:
     """Return the cell of one budget of a defense. ``given`` holds its changes to the training and a library's
     claimed ε.
     """
@@ -224,36 +208,40 @@ def _cell(spec: Json, place: _Place, entry: Json, defense: str, mechanism: Json 
         "architecture": _architecture(place.described, claimed),
         "dropout": entry.get("dropout", 0.0),
         "training": place.training | changes,
-        "mechanism": mechanism,
+        "mechanism": None if protection is None else protection.settings,
         "repeats": entry.get("repeats", spec["repeats"]),
         "seed": seed_of(spec, place.dataset, place.model, defense, "target"),
         **({STRUCTURE: True} if keyed(spec, STRUCTURE) and place.engine in ("estimator", "onnx") else {}),
     }
     columns = {**place.names, "defense": defense, "mechanism": entry["defense"]}
-    columns |= _columns(place, entry, mechanism or {}, changes) | ({"learning_rate": None} if tuned else {})
+    columns |= _columns(place, entry, protection, changes) | ({"learning_rate": None} if tuned else {})
     audits = _audits_of(spec, entry)
     return Cell(
         place.dataset,
         place.model,
         defense,
-        columns | _claim(place, mechanism, claimed),
+        columns | _claim(place, protection, claimed),
         training,
+        protection,
         _parts_of(spec, place, entry, bool(audits)),
         audits,
         tuple(map(float, spec[TUNE]["learning_rate"])) if tuned else (),
     )
 
 
-def _columns(place: _Place, entry: Json, mechanism: Json, changes: Json) -> Json:
+def _columns(place: _Place, entry: Json, protection: Protection | None, changes: Json) -> Json:
     """Return a cell's columns for selection and drawing, besides its names. `_claim` adds the claim."""
-    own, training, split = mechanism.get("settings", {}), place.training | changes, place.design == SPLIT
-    by_noise = mechanism.get("noise_multiplier")  # if the study gives the cell's noise, not its ε
+    training, split = place.training | changes, place.design == SPLIT
+    step = None if protection is None else protection.step
+    own = {} if step is None else step.settings
+    by_noise = None if step is None else step.noise_multiplier  # if the study gives the cell's noise, not its ε
+    rdp_sigma = None if protection is None or by_noise else protection.rdp_sigma
     return {
         "accountant": "",
         "unit": "",
         "block": "",
         "bound": "",
-        "sampler": mechanism.get("sampler", ""),
+        "sampler": "" if step is None else step.sampler,
         "sigma": by_noise,
         "k_sub": own.get("k_sub", 0),
         "partition": own.get("partition", ""),
@@ -263,7 +251,7 @@ def _columns(place: _Place, entry: Json, mechanism: Json, changes: Json) -> Json
         "epsilon": None,
         "target": "",  # the risk that the noise was chosen by, in words
         "delta": None,
-        "rdp_sigma": "" if by_noise else mechanism.get("rdp_sigma") or "",  # how σ was solved for, if it was
+        "rdp_sigma": rdp_sigma or "",  # how σ was solved for, if it was
         "accounting_note": entry.get("accounting_note", ""),
         "epochs": training.get("epochs"),
         "batch_size": training.get("batch_size"),
@@ -275,13 +263,21 @@ def _columns(place: _Place, entry: Json, mechanism: Json, changes: Json) -> Json
     }
 
 
-def _claim(place: _Place, mechanism: Json | None, claimed: Json | None) -> Json:
+def _claim(place: _Place, protection: Protection | None, claimed: Json | None) -> Json:
     """Return the columns with the target ε of the cell's own mechanism, or the claim of the library that trained
     it.
     """
-    if mechanism is not None:
-        own = {key: mechanism[key] for key in ("accountant", "unit", "block", "bound", "epsilon", "delta")}
-        return own | {"target": target_words(mechanism)}
+    if protection is not None:
+        step, target = protection.step, protection.target
+        return {
+            "accountant": protection.accountant,
+            "unit": step.unit,
+            "block": step.block,
+            "bound": step.bound,
+            "epsilon": protection.epsilon,
+            "delta": protection.delta,
+            "target": "" if target is None else target.words,
+        }
     if claimed is None:
         return {}
     words = f"ε as claimed by {place.described.get('private', {}).get('by', 'its library')}"
@@ -316,12 +312,6 @@ def released_noise(projection: Json) -> float | None:
         return None
     fit_on = projection.get("fit_on", "all")
     return float(projection["noise"]) if fit_on == "all" or {"target_members", POOL} & set(fit_on) else None
-
-
-def target_words(mechanism: Json) -> str:
-    """Return the risk target of a mechanism's noise, e.g. ``advantage ≤ 0.1``; "" without a target."""
-    wanted = {key: value for key, value in mechanism.get("target", {}).items() if key != "neighbors"}
-    return Target.read(wanted).words if wanted else ""
 
 
 def _architecture(model: Json, claimed: Json | None) -> Json:

@@ -52,17 +52,11 @@ RELEASE = "releases/{study}-{model}-{defense}"  # the model that is given away, 
 # What step ``query`` writes for a group of models: signals of all records, and probabilities of all classes.
 SIGNALS, CLASS_SCORES = "signals", "class_scores"
 TARGET = "target"  # the group of models under attack; the attacker's own groups are shadow and reference
-NAMES_OF_CELL = "{dataset}.{model}.{defense}"
 
 
 def of_one_defense(pattern: str) -> str:
     """Return the path of one defense's own shadow or reference models, derived from the path of the shared ones."""
     return pattern.replace("{role}", "{defense}/{role}")
-
-
-def benchmark(rule: str, names: str = NAMES_OF_CELL) -> str:
-    """Return the path of Snakemake's benchmark file of a rule. The wildcards ``names`` distinguish the jobs."""
-    return f"{STUDY}/benchmarks/{rule}/{names}.tsv"
 
 
 def log(name: str, folder: str = "{dataset}/{model}/{defense}") -> str:

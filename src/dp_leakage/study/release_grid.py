@@ -35,7 +35,7 @@ def release_grid(settings: Json, wanted: Json) -> tuple[Json, ...]:
             if key in wanted:
                 raise UserError(f"release.{key}: nothing is chosen; name settings in {KEY}, or remove the key")
         return (settings,)
-    if "target" in settings["mechanism"]:
+    if "target" in (settings["mechanism"] or {}):
         words = "the cell's noise keeps one training to a target, which a choice would exceed; name one with an ε"
         raise UserError(f"{KEY}: {words}, or remove the key")
     choose = wanted["choose"]

@@ -10,7 +10,7 @@ from dp_leakage.common.user_code import FILES, module_file
 from dp_leakage.engines import TRAINERS
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.layers.own import OWN
-from dp_leakage.privacy.mechanism import Bound
+from dp_leakage.privacy.mechanism import Bound, Mechanism
 from dp_leakage.privacy.mechanisms import noise_module
 from dp_leakage.provenance.fingerprint import ROOT, code_fingerprint
 
@@ -70,10 +70,10 @@ def step_code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tupl
     )
 
 
-def noise_modules(*trainings: Json) -> tuple[str, ...]:
-    """Return the files of the noise and bounds of some trainings. They are found by name, so no import shows them."""
-    private = [training["mechanism"] for training in trainings if training["mechanism"]]
-    named = dict.fromkeys(mechanism[part] for part in ("noise", "bound") for mechanism in private)
+def noise_modules(*steps: Mechanism | None) -> tuple[str, ...]:
+    """Return the files of the noise and bounds of some steps. They are found by name, so no import shows them."""
+    private = [step for step in steps if step is not None]
+    named = dict.fromkeys([*(step.noise for step in private), *(step.bound for step in private)])
     return tuple(noise_module(name) for name in named if name not in (*BUILT_IN, *FILES))
 
 
@@ -84,12 +84,11 @@ def own_layers(architecture: Json) -> tuple[Path, ...]:
     return (FILES[OWN[activation].module],) if isinstance(activation, str) and activation in OWN else ()
 
 
-def own_files(training: Json) -> tuple[Path, ...]:
+def own_files(training: Json, step: Mechanism | None) -> tuple[Path, ...]:
     """Return the files of the user's own modules, layers, estimators and mechanisms, so that an edit of one
     retrains.
     """
-    mechanism = training["mechanism"] or {}
-    names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise", "sampler", "unit"))
+    names = [] if step is None else dict.fromkeys((step.bound, step.noise, step.sampler, step.unit))
     files = [*(FILES[name] for name in names if name in FILES), *own_layers(training["architecture"])]
     name = training["architecture"]["name"]
     if training["engine"] in (*TRAINERS, "module", "estimator") and is_import_path(name):

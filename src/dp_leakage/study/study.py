@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.study.cells import Cell, adds_noise, cells_of
+from dp_leakage.study.cells import Cell, cells_of
 from dp_leakage.study.protocol import AUDIT, COINS, design_of, keyed
 from dp_leakage.table.origin import FULL
 
@@ -80,7 +80,7 @@ class Study:
     @property
     def private_names(self) -> set[str]:
         """``model/defense`` of each private cell."""
-        return {f"{cell.model}/{cell.defense}" for cell in self.cells.values() if cell.training["mechanism"]}
+        return {f"{cell.model}/{cell.defense}" for cell in self.cells.values() if cell.protection}
 
     @cached_property
     def bounds_together(self) -> int:
@@ -89,7 +89,7 @@ class Study:
         """
         if self.spec.get(AUDIT, {}).get("hold", "together") == "each":
             return 1
-        by_coins = sum(1 + adds_noise(cell) for cell in self.cells.values()) if design_of(self.spec) == COINS else 0
+        by_coins = sum(1 + cell.noisy for cell in self.cells.values()) if design_of(self.spec) == COINS else 0
         return max(sum(len(cell.audits) for cell in self.cells.values()) + by_coins, 1)
 
     def path(self, pattern: str, cell: Cell | None = None, /, **names: str) -> Path:

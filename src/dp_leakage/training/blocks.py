@@ -1,11 +1,10 @@
 """Dimensions of the unit vectors that get directional noise: the accountants' only information about a model."""
 
 from math import prod
-from typing import Any
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, parameter_shapes
-from dp_leakage.privacy.mechanism import Block
+from dp_leakage.privacy.mechanism import Block, Mechanism
 
 
 def block_dimensions(layers: Layers, block: Block) -> list[int]:
@@ -27,8 +26,8 @@ def block_dimensions(layers: Layers, block: Block) -> list[int]:
     return by_layer if block == "layer" else [sum(by_layer)]
 
 
-def blocks_of(layers: Layers, mechanism: dict[str, Any] | None) -> list[int] | None:
-    """Return these dimensions for a study's mechanism with directional noise, over which its accountants compose; else
+def blocks_of(layers: Layers, step: Mechanism | None) -> list[int] | None:
+    """Return these dimensions for a mechanism with directional noise, over which its accountants compose; else
     None.
     """
-    return block_dimensions(layers, mechanism["block"]) if mechanism and mechanism["noise"] == "vmf" else None
+    return block_dimensions(layers, step.block) if step is not None and step.noise == "vmf" else None

@@ -1,6 +1,5 @@
 """Checks of each cell: consistency of its model, defense, data set and training settings."""
 
-from dataclasses import fields
 from importlib import import_module
 from math import ceil
 
@@ -16,7 +15,7 @@ from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.defenses import (
     CLAIMED,
 )
-from dp_leakage.privacy.mechanism import Mechanism, holds_groups
+from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.privacy.training import steps_per_epoch
 from dp_leakage.study import TUNE, Cell, Study
@@ -88,16 +87,14 @@ def _check_opacus(study: Study, cell: Cell) -> None:
     place = f"key 'models.{cell.model}.engine' is 'opacus' (of {cell.key})" if not roles else f"key '{roles[0]}.engine'"
     require(not cell.audits, f"{place}, which trains no models with canaries. Remove key 'audit'")
     require(not cell.rates, f"{place}, for which step tune tries no learning rates. Remove key 'tune'")
-    given = cell.training["mechanism"]
-    known = {} if given is None else {own.name: given[own.name] for own in fields(Mechanism) if own.name in given}
     try:
-        check_opacus(TrainingSettings(**cell.training["training"]), None if given is None else Mechanism(**known))
+        check_opacus(TrainingSettings(**cell.training["training"]), cell.step)
     except UserError as error:
         raise UserError(f"{place}: {error}") from None
 
 
 def _check_training(study: Study, cell: Cell) -> None:
-    spec, mechanism = study.spec, cell.training["mechanism"] or {}
+    spec, asked = study.spec, cell.protection
     own = cell.training["engine"]
     engines = {own, *(spec[role].get("engine", own) for role in AUXILIARY if role in spec)} - {*GIVEN, "estimator"}
     if not engines:
@@ -121,16 +118,16 @@ def _check_training(study: Study, cell: Cell) -> None:
         training.get("views") is None or not cell.audits,
         words + f"remove it, or give defense {cell.defense} the key audits: []",
     )
-    if "projection_noise" in mechanism and mechanism["accountant"]:
+    if asked is not None and asked.projection_noise is not None and asked.accountant:
         words = (
-            f"(of {cell.key}) has noise for one record, but unit {mechanism['unit']!r} protects all records of a "
+            f"(of {cell.key}) has noise for one record, but unit {asked.step.unit!r} protects all records of a "
             "(sub)class together; use unit example, a method without noise, or fit_on with roles that no attack queries"
         )
-        require(not holds_groups(mechanism["unit"]), f"key 'datasets.{cell.dataset}.projection' {words}")
+        require(not holds_groups(asked.step.unit), f"key 'datasets.{cell.dataset}.projection' {words}")
         try:
-            check_projection(mechanism["accountant"], mechanism["projection_noise"])
-            if mechanism["epsilon"] is not None:
-                check_share(mechanism["projection_noise"], mechanism["epsilon"], mechanism["delta"])
+            check_projection(asked.accountant, asked.projection_noise)
+            if asked.epsilon is not None and asked.delta is not None:
+                check_share(asked.projection_noise, asked.epsilon, asked.delta)
         except UserError as error:
             raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
     words = f"expected at most the {members} {people} of data set {cell.dataset}"
@@ -138,19 +135,20 @@ def _check_training(study: Study, cell: Cell) -> None:
     k_sub = cell.columns["k_sub"]
     require(k_sub <= members, f"key 'defenses.k_sub' is {k_sub} (of {cell.defense}), subclasses of each class; {words}")
     _check_steps(cell, steps_per_epoch(size, members), "")
-    delta = mechanism.get("delta")
-    if delta is not None and not holds_groups(mechanism["unit"]) and not cell.columns["accounting_note"]:
+    delta = None if asked is None else asked.delta
+    noted = cell.columns["accounting_note"]
+    if asked is not None and delta is not None and not holds_groups(asked.step.unit) and not noted:
         words = f"expected below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} {people}"
         why = "(or say in accounting_note why it is more)"
         require(delta < 1 / members, f"key 'delta' is {delta:g} (of {cell.key}); {words} {why}")
-    if mechanism.get("rdp_sigma") == "authors_table" and mechanism["epsilon"] is not None:
+    if asked is not None and asked.rdp_sigma == "authors_table" and asked.epsilon is not None and delta is not None:
         try:
-            authors_sigma(mechanism["epsilon"], mechanism["delta"], training["epochs"], size, members)
+            authors_sigma(asked.epsilon, delta, training["epochs"], size, members)
         except UserError as error:
             reason = f"{str(error).rstrip('.')}; elsewhere calibrated_classic or calibrated_tight solve for σ"
             raise UserError(f"key 'rdp_sigma' is 'authors_table' ({cell.key}): {reason}") from None
     for role in AUXILIARY:
-        if "size" in spec.get(role, {}) and spec[role].get("defense") == "same" and mechanism.get("accountant"):
+        if "size" in spec.get(role, {}) and spec[role].get("defense") == "same" and cell.noisy:
             words = f"defense: same trains its models in batches of {size}; use that many records or more"
             require(size <= spec[role]["size"], f"key '{role}.size' is {spec[role]['size']}, but {words}")
             _check_steps(cell, steps_per_epoch(size, spec[role]["size"]), f"{role} models of ")
@@ -161,12 +159,12 @@ def _check_steps(cell: Cell, steps: int, whose: str) -> None:
 
     A plugin's file is not run while planning.
     """
-    mechanism = cell.training["mechanism"]
-    module = "" if mechanism is None else MECHANISMS[cell.columns["mechanism"]].module
-    if not module or module in FILES or not hasattr(own := import_module(module), "check"):
+    step = cell.step
+    module = "" if step is None else MECHANISMS[cell.columns["mechanism"]].module
+    if step is None or not module or module in FILES or not hasattr(own := import_module(module), "check"):
         return
     try:
-        own.check(mechanism["settings"], steps)
+        own.check(step.settings, steps)
     except UserError as error:
         raise UserError(f"key 'defenses' ({whose}{cell.key}): {error}") from None
 

@@ -18,6 +18,7 @@ from dp_leakage.privacy.defenses import (
 )
 from dp_leakage.privacy.mechanism import Mechanism, check_step
 from dp_leakage.privacy.mechanisms import MECHANISMS
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.study.checks.complaints import check_known, require
 
 
@@ -41,9 +42,9 @@ def check_defenses(spec: Json) -> None:
             own = is_import_path(model["architecture"]["name"]) or model.get("engine", "ensemble") not in TRAINERS
             complaint = f"key '{key}.dropout' does not apply to model {name}, which is taken as it is"
             require(not own or "dropout" not in entry, complaint)
-        for _, mechanism, _ in expanded(entry, spec):
-            if mechanism is not None:
-                _check_mechanism(entry, mechanism, key)
+        for _, protection, _ in expanded(entry, spec):
+            if protection is not None:
+                _check_protection(entry, protection, key)
 
 
 def _check_keys(entry: Json, key: str) -> None:
@@ -83,7 +84,7 @@ def _check_budgets(entry: Json, spec: Json, key: str) -> None:
     if "delta" not in entry and "delta" not in spec:
         raise UserError(f"key '{key}' has no delta; expected delta here or for the whole study")
     try:
-        names = [name for name, _ in budgets(entry, spec)]
+        names = [name for name, *_ in budgets(entry, spec)]
     except UserError as error:
         own = key if given else " or ".join(name for name in BUDGETS if name in spec)
         raise UserError(f"key '{own}': {error}") from None
@@ -93,23 +94,23 @@ def _check_budgets(entry: Json, spec: Json, key: str) -> None:
         raise UserError(f"key '{key}' has the budget {words} more than once; use each budget once")
 
 
-def _check_mechanism(entry: Json, mechanism: Json, key: str) -> None:
+def _check_protection(entry: Json, protection: Protection, key: str) -> None:
     """Refuse a mechanism that the accountant does not cover or the trainer cannot carry out.
 
     With ``accounting_note`` a study declares that it uses a sampler or unit that its accountant does not assume.
     """
-    step = Mechanism(**{field: mechanism[field] for field in Mechanism.__dataclass_fields__})
+    step = protection.step
     try:
         check_step(step)
-        if step.noise != "none":
-            check_noise(mechanism["accountant"], step)
+        if protection.noisy:
+            check_noise(protection.accountant, step)
     except UserError as error:
         raise UserError(f"key '{key}': {error}") from None
-    if "target" in mechanism:
-        _check_target(step, mechanism["target"]["neighbors"], key)
-    if step.noise != "none" and "accounting_note" not in entry:
+    if protection.neighbors is not None:
+        _check_target(step, protection.neighbors, key)
+    if protection.noisy and "accounting_note" not in entry:
         try:
-            check_mechanism(mechanism["accountant"], step)
+            check_mechanism(protection.accountant, step)
         except UserError as error:
             reason = str(error).rstrip(".")
             raise UserError(f"key '{key}': {reason} (or explain in accounting_note)") from None

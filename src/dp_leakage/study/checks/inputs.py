@@ -22,6 +22,7 @@ from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings
 from dp_leakage.models.features import kept_layers
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 from dp_leakage.privacy.mechanism import PERSON
+from dp_leakage.privacy.protection import Protection
 from dp_leakage.provenance.fingerprint import worked_out
 from dp_leakage.study import COINS, SPLIT, TIMING, Study
 from dp_leakage.study.checks.complaints import check_known, require
@@ -83,7 +84,7 @@ def check_release(study: Study) -> None:
     words = f"key 'release.expires' is {expires!r}; expected a day as YYYY-MM-DD, after the day of release"
     require(expires is None or day(expires) is not None, words)
     trained = [cell for cell in study.cells.values() if cell.training["engine"] in TRAINERS]
-    private = [cell for cell in trained if cell.training["mechanism"] is not None]
+    private = [cell for cell in trained if cell.protection is not None]
     named = [cell for cell in private if wanted.get("cell") in (None, cell.key, f"{cell.model}/{cell.defense}")]
     for cell in named[:1]:
         release_grid(cell.training, wanted)
@@ -247,34 +248,34 @@ def check_persons(study: Study) -> None:
             f"{words} is a projection without noise of its own, which hides one record",
         )
     for cell in study.cells.values():
-        mechanism = cell.training["mechanism"] or {}
-        known, person = by_person(study.spec, cell.dataset), mechanism.get("unit") == PERSON
+        asked, step = cell.protection, cell.step
+        known, person = by_person(study.spec, cell.dataset), step is not None and step.unit == PERSON
         words = f"key 'datasets.{cell.dataset}.source' lacks the key 'person', which says whose each record is"
         require(known or not person, f"{words}; defense {cell.columns['mechanism']} needs it")
         if not known:
             continue
         place = f"key 'defenses' has {cell.defense} for data set {cell.dataset}, whose units are persons"
-        single = not person and mechanism.get("noise", "none") != "none"
-        target = single and "target" in mechanism
+        single = not person and cell.noisy
+        target = single and asked is not None and asked.target is not None
         require(not target, f"{place}; a target needs defense person")
-        sampled = mechanism.get("sampler", "poisson") in ("poisson", "shuffle")
+        sampled = step is None or step.sampler in ("poisson", "shuffle")
         require(not single or sampled, f"{place}; single records need sampler poisson or shuffle")
-        require(mechanism.get("unit") in (None, "example", PERSON), f"{place}; use unit example or person")
+        require(step is None or step.unit in ("example", PERSON), f"{place}; use unit example or person")
         words = f"key 'models.{cell.model}.engine' is {cell.training['engine']}; people need ensemble"
         require(cell.training["engine"] == "ensemble", words)
-        if person:
-            _check_person_unit(mechanism, design_of(study.spec), place)
+        if asked is not None and person:
+            _check_person_unit(asked, design_of(study.spec), place)
         complaint = f"{place}, and audits it; an audit, whose canaries are people, needs defense person or none"
         require(not (single and cell.audits), complaint)
 
 
-def _check_person_unit(mechanism: Json, design: str, place: str) -> None:
+def _check_person_unit(protection: Protection, design: str, place: str) -> None:
     """Refuse accountants that papers define for single records, and an ε for other units than the included ones."""
     proving = [name for name, rules in ACCOUNTANTS.items() if rules.claim != "as_printed" and rules.noise == "gaussian"]
-    words = f"accountant {mechanism['accountant']} is only for single records; use {', '.join(proving)}"
-    require(mechanism["accountant"] in ("", *proving), f"{place}; {words}")
+    words = f"accountant {protection.accountant} is only for single records; use {', '.join(proving)}"
+    require(protection.accountant in ("", *proving), f"{place}; {words}")
     words = "sampler wor has an ε for one person in place of another, and coins leave persons out"
-    require(design == SPLIT or mechanism["sampler"] != "wor", f"{place}; {words}; use poisson or shuffle")
+    require(design == SPLIT or protection.step.sampler != "wor", f"{place}; {words}; use poisson or shuffle")
 
 
 def _check_learned(study: Study, dataset: str, attack: str) -> None:

@@ -5,6 +5,7 @@ from itertools import product
 from dp_leakage.attacks import ATTACKS, GRADIENTS, OF_PERSON, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.data.audit_design import AuditDesign
 from dp_leakage.data.canaries import PAIRED
 from dp_leakage.data.groups import RECORDS
 from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trained_role
@@ -192,36 +193,38 @@ def check_audit(study: Study) -> None:
 def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
     """Check that an audit design fits the cell, and can refute its claim."""
     design, key = audit_design(study.spec, cell, name), f"audit.designs.{name}"
-    mechanism, where = cell.training["mechanism"] or {}, f"for {cell.defense}"
+    step, where = cell.step, f"for {cell.defense}"
     records = study.spec["datasets"][cell.dataset]["roles"]
-    gradient, watched = design["canary"] == "gradient", design["score"] == "white_box"
-    paired = ["target_nonmembers"] if design["canary"] in PAIRED else []
+    gradient, watched = design.canary == "gradient", design.score == "white_box"
+    paired = ["target_nonmembers"] if design.canary in PAIRED else []
     most = min(records[role] for role in (trained_role(records), *paired))
     require(
-        design["canaries"] <= most,
-        f"key '{key}.canaries' is {design['canaries']}; expected up to the {most} records of data set {cell.dataset}",
+        design.canaries <= most,
+        f"key '{key}.canaries' is {design.canaries}; expected up to the {most} records of data set {cell.dataset}",
     )
     require(
-        design["design"] == "one_run" or design["canaries"] == 1,
-        f"key '{key}.canaries' must be 1 unless design is one_run",
+        design.design == "one_run" or design.canaries == 1, f"key '{key}.canaries' must be 1 unless design is one_run"
     )
-    coins = design["models"] * design["canaries"]
-    require(coins >= 4, f"key '{key}' has {coins} coins (models × canaries); expected 4 or more")
-    vmf, presence, own = mechanism.get("noise") == "vmf", design["relation"] == "presence", design["claim"] == "own"
-    groups, feature = mechanism.get("unit", "example") not in ("example", PERSON), design["canary"] == "feature"
+    require(
+        design.coins >= 4,
+        f"key '{key}' has {design.coins} coins (models × canaries); expected 4 or more",
+    )
+    noise, unit = ("none", "example") if step is None else (step.noise, step.unit)
+    vmf, presence, own = noise == "vmf", design.relation == "presence", design.claim == "own"
+    groups, feature = unit not in ("example", PERSON), design.canary == "feature"
     refused = {
         "canary' is gradient, which needs score: white_box": gradient and not watched,
         f"canary' is gradient, which needs one example as the unit, {where}": gradient and groups,
         f"canary' is feature, which directional noise cannot have, {where}": vmf and feature,
         f"relation' is presence, which noise around single directions does not protect, {where}": vmf
         and presence
-        and mechanism["block"] != "sum",
-        f"bug' plants a mistake in Gaussian noise on examples, {where} there is none": bool(design["bug"])
-        and (mechanism.get("noise") != "gaussian" or groups),
-        f"bug' is batch_clipped, which draws single records, {where} the unit is a person": mechanism.get("unit")
-        == PERSON
-        and design["bug"] == "batch_clipped",
-        f"claim' is own, which needs a mechanism with a curve; there is none {where}": own and not mechanism,
+        and step is not None
+        and step.block != "sum",
+        f"bug' plants a mistake in Gaussian noise on examples, {where} there is none": bool(design.bug)
+        and (noise != "gaussian" or groups),
+        f"bug' is batch_clipped, which draws single records, {where} the unit is a person": unit == PERSON
+        and design.bug == "batch_clipped",
+        f"claim' is own, which needs a mechanism with a curve; there is none {where}": own and step is None,
     }
     for complaint, wrong in refused.items():
         require(not wrong, f"key '{key}.{complaint}")
@@ -235,20 +238,20 @@ def check_reach(study: Study) -> None:
     for cell in study.cells.values():
         for name in cell.audits:
             design = audit_design(study.spec, cell, name)
-            if design["beyond_reach"] == "refuse" and design["bug"] is None:
+            if design.beyond_reach == "refuse" and design.bug is None:
                 _check_reach_of(study, cell, name, design)
 
 
-def _check_reach_of(study: Study, cell: Cell, name: str, design: Json) -> None:
-    claimed, coins = cell.columns["epsilon"], design["models"] * design["canaries"]
-    unsampled = (cell.training["mechanism"] or {}).get("sampler") == "shuffle"
-    if claimed is None or (design["claim"] == "own" and not unsampled):
+def _check_reach_of(study: Study, cell: Cell, name: str, design: AuditDesign) -> None:
+    claimed = cell.columns["epsilon"]
+    unsampled = cell.step is not None and cell.step.sampler == "shuffle"
+    if claimed is None or (design.claim == "own" and not unsampled):
         return  # an own curve takes an accountant: step ``measure`` says what it reaches
     from dp_leakage.audits import CONFIDENCE, approximate_dp, gaussian_dp
     from dp_leakage.audits.designs import shortfall
 
-    claim = (approximate_dp if design["claim"] == "approximate" else gaussian_dp)(cell.columns["delta"])
-    found = shortfall(claimed, design["design"], coins, claim, study.bounds_together, design["share"], CONFIDENCE)
+    claim = (approximate_dp if design.claim == "approximate" else gaussian_dp)(cell.columns["delta"])
+    found = shortfall(claimed, design.design, design.coins, claim, study.bounds_together, design.share, CONFIDENCE)
     require(
         found is None,
         f"key 'audit.designs.{name}' {found} (defense {cell.defense}); key 'beyond_reach: mark' trains it all the same",

@@ -46,8 +46,9 @@ def query_settings(
     study: Study, dataset: str, model: str, role: str, defense: str | None = None, what: str = SIGNALS
 ) -> Json:
     """Return the settings of step ``query``."""
+    cell = study.cell(dataset, model, defense or "none")
     if role == TARGET:
-        trained = train_settings(study, study.cell(dataset, model, defense or "none"))
+        trained = train_settings(study, cell)
     else:
         trained = auxiliary_settings(study, dataset, model, role, defense)
     asks = {"queries": _queries(study, role)} if what == SIGNALS else {"roles": _judged(study, dataset, role)}
@@ -56,7 +57,7 @@ def query_settings(
         **asks,
         "models": identity(trained),
         "data": data_identity(study, dataset),
-        "code": step_code("query", own=own_files(trained)),
+        "code": step_code("query", own=own_files(trained, cell.step)),
     }
 
 
@@ -183,8 +184,8 @@ def attack_settings(study: Study, cell: Cell, attack: str) -> Json:
 def _attack_code(study: Study, cell: Cell, attack: str) -> str:
     entry = ATTACKS[attack]
     if sees_untrained(study.spec, attack):  # the noise is solved for in this step, by the accountants
-        own = own_files(cell.training)
-        return step_code("attack_models", entry.module, *noise_modules(cell.training), own=own)
+        own = own_files(cell.training, cell.step)
+        return step_code("attack_models", entry.module, *noise_modules(cell.step), own=own)
     if entry.reads == "models":
         return step_code("attack_models", entry.module, exclude=ACCOUNTING)
     return step_code("attack", entry.module)

@@ -6,7 +6,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
 from dp_leakage.study import paths
-from dp_leakage.study.cells import Cell, adds_noise, audit_design
+from dp_leakage.study.cells import Cell, audit_design
 from dp_leakage.study.paths import TARGET
 from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, design_of, seed_of
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
@@ -39,20 +39,20 @@ def _measured_training(study: Study, job: Job) -> Json:
         "training": made(study, "train_target", cell),
         "baseline": made(study, "train_target", study.cell(cell.dataset, cell.model, "none")),
         "design": design_of(study.spec),
-        "code": step_code("measure_training", *MECHANISM_FILES, own=own_files(cell.training)),
+        "code": step_code("measure_training", *MECHANISM_FILES, own=own_files(cell.training, cell.step)),
     }
 
 
 def _coins(study: Study, job: Job) -> Json:
     cell = cell_of(study, job)
-    sampler = (cell.training["mechanism"] or {}).get("sampler", "poisson")
+    sampler = "poisson" if cell.step is None else cell.step.sampler
     return {
         "signals": answered(study, cell.dataset, cell.model, TARGET, cell.defense)[1],
         "training": made(study, "train_target", cell),
         "claim": {"delta": delta_of(study, cell), "neighbors": relation_of_game(COINS, sampler)},
         "comparisons": study.bounds_together,
-        "private": adds_noise(cell),
-        "code": step_code("measure_coins", *MECHANISM_FILES, own=own_files(cell.training)),
+        "private": cell.noisy,
+        "code": step_code("measure_coins", *MECHANISM_FILES, own=own_files(cell.training, cell.step)),
     }
 
 
@@ -78,12 +78,14 @@ def _audit(study: Study, job: Job) -> Json:
     cell = cell_of(study, job)
     return of_any_repeats(cell) | {
         "role": AUDIT,
-        "designs": {name: audit_design(study.spec, cell, name) for name in cell.audits},
+        "designs": {name: audit_design(study.spec, cell, name).settings for name in cell.audits},
         "delta": delta_of(study, cell),
         "seed": seed_of(study.spec, cell.dataset, cell.model, cell.defense, AUDIT),
         **rate_of(study, cell),
         "data": data_identity(study, cell.dataset),
-        "code": step_code("audit", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
+        "code": step_code(
+            "audit", *noise_modules(cell.step), exclude=ACCOUNTING, own=own_files(cell.training, cell.step)
+        ),
     }
 
 
@@ -92,7 +94,7 @@ def _bounds(study: Study, job: Job) -> Json:
     return {
         "scores": made(study, AUDIT, cell),
         "comparisons": study.bounds_together,
-        "code": step_code("measure_audit", *MECHANISM_FILES, own=own_files(cell.training)),
+        "code": step_code("measure_audit", *MECHANISM_FILES, own=own_files(cell.training, cell.step)),
     }
 
 

@@ -48,9 +48,9 @@ def tune_settings(study: Study, cell: Cell) -> Json:
             "data": data_identity(study, cell.dataset),
             "code": step_code(
                 "tune",
-                *noise_modules(cell.training),
+                *noise_modules(cell.step),
                 exclude=ACCOUNTING,
-                own=(*own_files(cell.training), *plugin_files(study.spec.get("utility"))),
+                own=(*own_files(cell.training, cell.step), *plugin_files(study.spec.get("utility"))),
             ),
         }
     )
@@ -76,17 +76,17 @@ def train_settings(study: Study, cell: Cell) -> Json:
     subset = _subset(study, cell.dataset, cell.columns["n_records"])
     kept = {"traced": True} if traced(study.spec, cell.dataset) else {}
     settings = cell.training | {"subset": subset} | kept | rate_of(study, cell) | _utility(study)
-    return _trained(study, settings, cell.dataset, plugin_files(study.spec.get("utility")))
+    return _trained(study, settings, cell, plugin_files(study.spec.get("utility")))
 
 
-def _trained(study: Study, settings: Json, dataset: str, own: tuple[Path, ...] = ()) -> Json:
+def _trained(study: Study, settings: Json, cell: Cell, own: tuple[Path, ...] = ()) -> Json:
     """Return settings of step ``train`` with the data, the code, and the content of models that exist already."""
     engine, files = settings["engine"], files_of(settings)
     read = {"read": content_of_model} if engine == "onnx" else {}
     content = {"content": [digest_of(study, file, **read) for file in files]} if files else {}
-    modules = [(ENGINES | TRAINERS)[engine], *noise_modules(settings)]
-    code = step_code("train", *modules, exclude=ACCOUNTING, own=(*own_files(settings), *own))
-    return settings | content | {"data": data_identity(study, dataset), "code": code}
+    modules = [(ENGINES | TRAINERS)[engine], *noise_modules(cell.step)]
+    code = step_code("train", *modules, exclude=ACCOUNTING, own=(*own_files(settings, cell.step), *own))
+    return settings | content | {"data": data_identity(study, cell.dataset), "code": code}
 
 
 def _subset(study: Study, dataset: str, records: int) -> Json:
@@ -120,7 +120,7 @@ def auxiliary_settings(study: Study, dataset: str, model: str, role: str, defens
         "seed": seed_of(study.spec, dataset, model, cell.defense, role),
         **({} if _has_own_rate(study, dataset, role) else rate_of(study, cell)),
     }
-    return _trained(study, settings, dataset)
+    return _trained(study, settings, cell)
 
 
 def _has_own_rate(study: Study, dataset: str, role: str) -> bool:
@@ -131,18 +131,18 @@ def _has_own_rate(study: Study, dataset: str, role: str) -> bool:
 def _timing(study: Study, job: Job) -> Json:
     dataset, model = job["dataset"], job["model"]
     cells = [cell for cell in study.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
-    trainings = [of_any_repeats(cell) for cell in cells]
-    own = tuple(dict.fromkeys(file for training in trainings for file in own_files(training)))
+    own = tuple(dict.fromkeys(file for cell in cells for file in own_files(cell.training, cell.step)))
+    noises = noise_modules(*(cell.step for cell in cells))
     return {
         "study": study.name,
         "dataset": dataset,
         "model": model,
         "n_records": cells[0].columns["n_records"],
         **study.spec[TIMING],
-        "cells": trainings,
+        "cells": [of_any_repeats(cell) for cell in cells],
         "seed": seed_of(study.spec, dataset, model, TIMING),
         "data": data_identity(study, dataset),
-        "code": step_code("time_training", *noise_modules(*trainings), exclude=ACCOUNTING, own=own),
+        "code": step_code("time_training", *noises, exclude=ACCOUNTING, own=own),
     }
 
 
