@@ -23,7 +23,7 @@ class Utility(NamedTuple):
     Attributes:
         label: as in "loses 5 % of the LABEL".
         score: function of true classes, int64 (n,), and probabilities, float64 (n, classes). Of two classes, 1 is the
-            one that fewer training records have.
+            class with fewer training records.
     """
 
     label: str
@@ -31,7 +31,7 @@ class Utility(NamedTuple):
 
 
 def _balanced_accuracy(labels: np.ndarray, probabilities: np.ndarray) -> float:
-    """Return the mean over the classes of the share that is named rightly."""
+    """Return the mean over the classes of the share of right answers."""
     right = probabilities.argmax(axis=1) == labels
     return float(np.mean([right[labels == one].mean() for one in np.unique(labels)]))
 

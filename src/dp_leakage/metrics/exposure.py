@@ -25,7 +25,7 @@ class Exposed(NamedTuple):
         evidence: float64 (n,) of all records; −inf where a record was in no repeat, or in all.
         order: int64, the records that stand out, clearest evidence first; at most a share `FALSE` of them is expected
             to be false.
-        at_least: lower bound on the number of true ones among them, with 95 % confidence.
+        at_least: lower bound on the number of truly exposed records among them, with 95 % confidence.
     """
 
     evidence: np.ndarray

@@ -106,8 +106,8 @@ def _median(values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) 
 
     The number of n independent targets below the true median is Binomial(n, ½). Repeats share the targets, and targets
     from one gradient are one. A target whose repeats lie on both sides of the median carries less information, so n is
-    reduced to the effective number with the same spread. `over_repeats` adds the spread of the repeats' medians. Fewer
-    than six targets bound no median, not even by the least and the largest value.
+    reduced to the effective number with the same spread. `over_repeats` adds the spread of the repeats' medians. With
+    fewer than six targets, even the least and the largest value do not bound the median.
     """
     median = float(np.nanmedian(values))
     there = ~np.isnan(values).all(axis=0)

@@ -28,7 +28,7 @@ def spent(frame: pd.DataFrame, neighbors: str | None = None) -> pd.DataFrame:
     Args:
         frame: rows over all repeats.
         neighbors: count this neighboring relation only. None: of each cell the relation of the study's own attacks, for
-            which its proven limits hold; where no ε or no limit is known for that, the relation that most cells have.
+            which its proven limits hold; if it has no known ε or limit, the most common relation.
 
     Returns:
         A row a cell: dataset, model, defense, epsilon_spent, spent_accountant, spent_neighbors.
@@ -53,7 +53,7 @@ def spent_alike(frame: pd.DataFrame, neighbors: str | None = None) -> tuple[pd.D
 
     Args:
         frame: rows over all repeats.
-        neighbors: the relation; None: that which most cells have.
+        neighbors: the relation; None: the most common one.
 
     Returns:
         Rows as `spent` gives them, none for cells without a known ε for this relation; "" where no ε is known at all.

@@ -84,7 +84,7 @@ def measured_use(
         y: int64 (n,), the records' classes.
         probabilities: float (R, n, classes), what each of R models says of them.
         trained: int64 (m,), the classes of the training records.
-        person: int64 (n,), whose each record is; None: each is a person of its own.
+        person: int64 (n,), the owner of each record; None: all owners differ.
 
     Raises:
         UserError: the records have one class only, or a plugin returns no number from 0 to 1.
@@ -147,7 +147,7 @@ def independent_blocks(block: np.ndarray) -> float:
 def lost_use(own: Use, base: Use) -> Estimate:
     """Return 1 − own / base of the means of R and S models on the same records (`ratio`).
 
-    Trainings count as independent. The correlation is that which the choice of the records makes.
+    Trainings count as independent. The correlation is the one from the choice of the records.
     """
     apart, whole = own.estimate, base.estimate
     shared = Z**2 * float(np.cov(own.block.mean(axis=0), base.block.mean(axis=0))[0, 1]) / own.influences.shape[1]

@@ -141,7 +141,7 @@ def main(
 
 
 def _timing(started: float, kept: Kept, count: int, device: str) -> Json:
-    """Return what a training took: of all its models, those that an earlier run trained included."""
+    """Return the time and resources of a training, over all its models, including those from an earlier run."""
     return {"train_seconds": kept.seconds + time.perf_counter() - started, "models": count, "device": device}
 
 
@@ -243,8 +243,8 @@ def with_players(private: Training, person: np.ndarray, trained: np.ndarray, oth
         private: the training without this effect.
         person: owner of each row.
         trained: rows that the models train on or randomly include.
-        others: rows of the non-members, one of whom replaces a fixed member in the game, with all records; None for
-            random inclusion, where nobody is replaced.
+        others: rows of the non-members; one of them, with all records, replaces a fixed member in the attack's
+            neighbors; None for random inclusion, where nobody is replaced.
     """
     if private.mechanism.unit == PERSON:
         return private

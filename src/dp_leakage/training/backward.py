@@ -161,7 +161,7 @@ def check_gradients(layers: Layers, x: Tensor) -> None:
         x: (n, …) records; the first one goes through.
 
     Raises:
-        UserError: no per-example gradient names some parameter, or one names a parameter that no layer has.
+        UserError: a parameter has no per-example gradient, or a gradient has a parameter that no layer has.
     """
     if any(layer.foreign for layer in layers):
         return  # its parameters are PyTorch's own list

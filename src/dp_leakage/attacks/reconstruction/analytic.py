@@ -40,8 +40,8 @@ def score(
 
     In the first layer the gradient of a record x is δxᵀ for the weights and δ for the bias, where δ is the gradient of
     the layer's output. Side by side they are δ(x, 1)ᵀ, a matrix of rank one, which clipping only scales. So x is known
-    from any row. A batch's gradient is the sum of such matrices, ΔX; `_records` separates them. Noise hides it; of all
-    matrices of a rank the nearest to the noisy one is then the most likely under Gaussian noise.
+    from any row. A batch's gradient is the sum of such matrices, ΔX; `_records` separates them. Under Gaussian noise,
+    the most likely ΔX is the nearest matrix of its rank.
 
     Args:
         target: the R models under attack.

@@ -44,7 +44,7 @@ def recognized(made: np.ndarray, truth: np.ndarray, others: np.ndarray, batch: i
 
     Args:
         made, truth: (n, …), reconstructed images and victims; consecutive ones are a batch.
-        others: (m, …), of whom candidates − 1 are drawn without replacement.
+        others: (m, …), from which candidates − 1 are drawn without replacement.
         batch: batch size.
         candidates: at least 2, at most m + 1.
     """
