@@ -594,7 +594,7 @@ def test_a_malformed_archive_of_outputs_gets_one_sentence(here, capsys, what):
 def test_files_that_are_none_get_one_sentence(here, capsys):
     assert "no such file" in error_of(capsys, "--outputs", here / "missing.csv")
     (here / "o.txt").write_text("a")
-    assert "valid for outputs are" in error_of(capsys, "--outputs", here / "o.txt")
+    assert "ends in '.txt'; expected ." in error_of(capsys, "--outputs", here / "o.txt")
     (here / "o.parquet").write_text("a")
     assert "cannot be read as a parquet table" in error_of(capsys, "--outputs", here / "o.parquet")
     np.savez(here / "o.npz", label=np.array([object()], dtype=object))
@@ -787,14 +787,14 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     assert "gives 10 outputs for a record, the labels have 5" in error_of(
         capsys, "--model", "m.onnx", "--data", "few.csv", *given[2:]
     )
-    assert "valid with it is --weights" in error_of(capsys, "--model", "nets:Net", *given)
-    assert "valid with --model is --reference-model" in error_of(
+    assert "it needs --weights" in error_of(capsys, "--model", "nets:Net", *given)
+    assert "use --reference-model with --model" in error_of(
         capsys, "--model", "m.onnx", "--references", "d.csv", *given
     )
     assert "reference_model 'mpl' is unknown" in error_of(
         capsys, "--model", "m.onnx", "--reference-model", "mpl", *given
     )
-    assert "valid with --model is --shadow-model" in error_of(capsys, "--model", "m.onnx", "--shadows", "d.csv", *given)
+    assert "use --shadow-model with --model" in error_of(capsys, "--model", "m.onnx", "--shadows", "d.csv", *given)
     own = ("--model", "m.onnx", *given, "--shadow-model")
     assert "shadow_model 'mpl' is unknown" in error_of(capsys, *own, "mpl")
     assert "cannot be imported" in error_of(capsys, *own, "no_such_nets:Net")
