@@ -39,8 +39,8 @@ def test_the_sheet_says_what_the_study_measured(workflow):
     assert measured["advantage"]["value"] == pytest.approx(row["value"])
     sheet = (folder / "sheet.html").read_text()
     assert f"has an advantage of {row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]" in sheet
-    assert "Owner: the owner." in sheet
-    assert "Expires: 2030-01-01." in sheet
+    assert '<th scope="row">Owner</th><td>the owner</td>' in sheet
+    assert '<th scope="row">Expires</th><td>2030-01-01</td>' in sheet
     assert "What attacks and audits measured was computed from the same records, without noise." in told["outside"]
 
 

@@ -5,7 +5,7 @@ import json
 from dp_leakage.common.config import Json
 from dp_leakage.release.folder import CARD, MODEL, PRIVACY, SHEET, WEIGHTS
 from dp_leakage.release.network import RECORD
-from dp_leakage.release.sheet import page, records_in_words, sections
+from dp_leakage.release.sheet import page, records_in_words, sheet_of
 from dp_leakage.release.statement import in_words, spent_in_words
 
 NO_FILL = "Where that is null, the answer to a missing number is NaN."
@@ -13,7 +13,7 @@ NO_FILL = "Where that is null, the answer to a missing number is NaN."
 
 def pages(statement: Json) -> dict[str, bytes]:
     """Return the files that describe a statement in words, name → content."""
-    return {CARD: card(statement).encode(), SHEET: page(sections(statement)).encode()}
+    return {CARD: card(statement).encode(), SHEET: page(sheet_of(statement)).encode()}
 
 
 def card(statement: Json) -> str:

@@ -101,7 +101,10 @@ def load_study(
     changed = spec = merged(raw, changes)
     check(changed, composed(schema, changed), place, key)
     if scale != "paper":
-        spec = merged(changed, _left_to_scale(_without_attacks(raw["scales"][scale], raw), changes))
+        reduction = _without_attacks(raw["scales"][scale], raw)
+        if "repeats" in reduction:  # looks are planned for the repeats of the whole study
+            reduction = {"looks": None} | reduction
+        spec = merged(changed, _left_to_scale(reduction, changes))
         allow(spec, f"{where} at scale '{scale}'{f' with {key}' if changes else ''}")
     parts = [raw["study"], *([scale] if scale != "paper" else []), *([engine] if engine != "ensemble" else [])]
     study = Study("-".join(parts), _by_engine(spec, engine), _from_here(path.parent), scale)

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS, LEARNED, OF_PERSON
@@ -49,6 +50,16 @@ COLUMNS = (
 )  # fmt: skip
 
 SHAPES = ((3, 64, 64), (64,))  # of an image, and of a row of numbers
+
+
+def check_looks(spec: Json) -> None:
+    """Check that planned looks ascend, and that the study is one of them."""
+    looks, repeats = spec.get("looks", [spec["repeats"]]), spec["repeats"]
+    planned = ", ".join(map(str, looks))
+    complaint = f"key 'looks' is {planned}; expected numbers of repeats in ascending order"
+    require(all(few < many for few, many in pairwise(looks)), complaint)
+    words = f"key 'repeats' is {repeats}, which is not a planned look; valid with this key 'looks' is one of {planned}"
+    require(repeats in looks, words)
 
 
 def check_names(spec: Json) -> None:
