@@ -113,7 +113,7 @@ def test_learned_features_and_what_they_are_learned_on_come_together():
         ({}, "key 'groups' is missing; figure who draws what it asks for"),
         (
             {"groups": ["class"], "parts": ["yeom"]},
-            "'figures.who.parts' lists yeom; kind groups draws groups, so valid",
+            "'figures.who.parts' lists yeom; kind groups draws groups, so list that too",
         ),
     ],
 )
