@@ -44,6 +44,9 @@ STUDIES = {
     "model with a name that is no part of a path": {"models": {"a/b": {"architecture": {"name": "mlp"}}}},
     "data set with a name in capital letters": {"datasets": {"Müller": {"source": "digits"}}},
     "figure with a blank in its name": {"figures": {"fig pareto": {"kind": "pareto", "title": "A"}}},
+    "repeats that are not a planned look": {"repeats": 12, "looks": [8, 16, 32]},
+    "looks that do not ascend": {"repeats": 16, "looks": [16, 16]},
+    "four looks": {"repeats": 16, "looks": [4, 8, 16, 32]},
     "negative epsilon": {"epsilon": [1, -2]},
     "measure of use that there is not": {"utility": "auc"},
     "subclass without number": {

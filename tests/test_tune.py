@@ -153,10 +153,10 @@ def test_what_changes_no_rate_tries_none_again():
         ({"datasets": {"digits": {"roles": {"tuning": None}}}}, r"'datasets.digits.roles' lacks the role 'tuning'"),
         (
             {"datasets": {"digits": {"roles": {"tuning": 40}}}},
-            r"'datasets.digits.roles.tuning' is 40; valid is 50 or",
+            r"'datasets.digits.roles.tuning' is 40; expected 50 or",
         ),
         ({"tune": None}, r"'datasets.digits.roles' has the role 'tuning', which the missing key 'tune' would use"),
-        ({"tune": {"learning_rate": [0]}}, r"tune.learning_rate.0' is 0; valid is a number above 0"),
+        ({"tune": {"learning_rate": [0]}}, r"tune.learning_rate.0' is 0; expected a number above 0"),
         ({"tune": {"learning_rate": [0.1, 0.1]}}, r"tune.learning_rate' is \[0.1, 0.1\], which names something twice"),
         ({"tune": {"batch_size": [5]}}, r"unknown key 'overrides.quickstart.tune.batch_size'"),
     ],

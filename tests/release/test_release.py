@@ -41,7 +41,7 @@ from dp_leakage.release.folder import (
 )
 from dp_leakage.release.make import release
 from dp_leakage.release.outside import follows_from
-from dp_leakage.release.sheet import page, sections
+from dp_leakage.release.sheet import BANDS, page, sheet_of
 from dp_leakage.release.statement import check_statement, recomputed, spent_in_words, statement_of, training_told
 from dp_leakage.release.verify import verify
 from dp_leakage.study.steps import prepare_settings, project_settings
@@ -101,7 +101,7 @@ def test_the_sheet_says_how_often_a_record_can_be_reconstructed_and_dp_accountin
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
     sheet, told = (made / SHEET).read_text(), json.loads((made / PRIVACY).read_text())["mechanism"]
-    found = re.search(r"with a chance of 1 % without the model does so with at most ([0-9.]+) % with it", sheet)
+    found = re.search(r"if it is 1 % without the model</th><td>at most ([0-9.]+) %</td>", sheet)
     losses = from_gaussian_mechanism(told["noise_multiplier"], sampling_prob=told["sampling_probability"])
     epsilons = np.linspace(0, 150, 3001)
     deltas = losses.self_compose(told["steps"]).get_delta_for_epsilon(epsilons)
@@ -115,8 +115,8 @@ def test_the_sheet_bounds_both_games_and_says_which_scale_it_is_of(plan, made):
     run = (told["mechanism"]["epochs"], told["mechanism"]["batch_size"], told["mechanism"]["records"])
     replaced = proven_curve(Training(plan.training.mechanism, *run), "replace_one").advantage
     assert proven < replaced <= 2 * proven
-    limits = [float(limit) for limit in re.findall(r"above (\d\.\d+)\.", (made / SHEET).read_text())]
-    assert limits == pytest.approx([proven, min(2 * proven, 1)], abs=1e-3)
+    found = re.findall(r"no attack has an advantage above (\d\.\d+)", (made / SHEET).read_text(), re.IGNORECASE)
+    assert [float(limit) for limit in found] == pytest.approx([proven, min(2 * proven, 1)], abs=1e-3)
     assert any("scale 'smoke', which is smaller" in sentence for sentence in told["outside"])
 
 
@@ -135,10 +135,10 @@ def between(made):
 
 
 def test_no_limit_of_the_sheet_is_rounded_to_the_better_side(between):
-    sheet = page(sections(between))
+    sheet = page(sheet_of(between))
     assert sheet.count("ε = 1.235 at δ = ") == len(between["epsilon"])
     assert "1.234" not in sheet
-    assert ": at most 2.1 %;" in sheet
+    assert ">at most 0.3 of 10</td>" in sheet
     assert "One training spends ε = 0.4322; the choice adds 0.8024, which the ε above includes." in sheet
     assert "The study: ε ≥ 0.876 at δ" in sheet
 
@@ -152,6 +152,29 @@ def test_no_sentence_says_less_than_what_was_spent(between, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("proven", "word", "times"),
+    [(0.1, "Strong", 55), (0.1001, "Moderate", 56), (0.5, "Moderate", 75), (0.615, "Weak", 81), (0.9001, "No", 96)],
+)
+def test_the_verdict_is_what_is_proven_on_a_fixed_scale(between, proven, word, times):
+    sheet = sheet_of(between | {"advantage_at_most": proven})
+    assert sheet.word.startswith(f"{word} protection")
+    assert f"could be right up to {times} times in 100." in sheet.decides
+    assert [limit for limit, *_ in BANDS] == sorted({limit for limit, *_ in BANDS})
+
+
+def test_the_sheet_says_how_often_the_strongest_attack_was_right_and_draws_no_more(between):
+    assert "No attack was run; a coin is right 50 times." in sheet_of(between).decides
+    advantage = {"value": 0.12, "low": 0.1, "high": 0.14}
+    measured = {"attacks_run": ["yeom"], "attacks_not_run": ["rmia"], "models": 8, "trained_on_half": True}
+    sheet = sheet_of(between | {"measured": measured | {"advantage": advantage}})
+    assert "The strongest attack that was run was right 56 times; a coin is right 50 times." in sheet.decides
+    assert re.findall(r'class="count"[^>]*>(\d+)<', sheet.bar)[0] == "56"
+    assert any(
+        "advantage of 0.120 [0.100, 0.140]; 1 other attack was not run" in one for one in sheet.sections[3].points
+    )
+
+
+@pytest.mark.parametrize(
     ("sampler", "words"),
     [
         ("poisson", "Poisson batches (a record is in each with a chance of 20 %, independently of all others); "),
@@ -161,7 +184,7 @@ def test_no_sentence_says_less_than_what_was_spent(between, monkeypatch):
 def test_the_sheet_says_in_words_how_batches_are_drawn(made, sampler, words):
     told = json.loads((made / PRIVACY).read_text())
     told["mechanism"]["sampler"] = sampler
-    assert f"40 steps, {words}" in page(sections(told))
+    assert f"40 steps, {words}" in page(sheet_of(told))
 
 
 def test_weights_are_those_of_the_architecture(plan, made):
@@ -280,16 +303,16 @@ def restated(folder, change):
         (lambda told: told["mechanism"].update(steps=1), "steps and sampling_probability must be 40 and 0.2"),
         (
             lambda told: told.update(epsilon_asked="much"),
-            "key 'epsilon_asked' is 'much'; valid is null, or a number above 0",
+            "key 'epsilon_asked' is 'much'; expected null, or a number above 0",
         ),
         (lambda told: told.update(delta=0.5), "key 'delta' must be that of a row of epsilon"),
         (lambda told: told.update(files={}), "key 'files' must be the SHA-256"),
         (lambda told: told["mechanism"].update(noise_multiplier=1e-300), "a number of at least 0.001"),
         (lambda told: told["mechanism"].update(records=10**30), "a whole number from 1 to"),
-        (lambda told: told["mechanism"].update(steps=None), "key 'mechanism.steps' is None; valid is a whole number"),
+        (lambda told: told["mechanism"].update(steps=None), "key 'mechanism.steps' is None; expected a whole number"),
         (
             lambda told: told.update(epsilon=[{"delta": 1e-5, "epsilon": float("nan")}]),
-            "key 'epsilon.0.epsilon' is nan; valid is a number",
+            "key 'epsilon.0.epsilon' is nan; expected a number",
         ),
         (lambda told: told.update(selection={"mean": 10}), "key 'selection' lacks the key 'runs'"),
         (lambda told: told.update(epsilon_asked=1.0), "above the 1 requested"),
@@ -305,12 +328,12 @@ def restated(folder, change):
             "key 'unit' must be 'one record' or 'one person'; got 'one house'",
         ),
         (lambda told: told.update(unit="one person"), "key 'mechanism' lacks the key 'persons'"),
-        (lambda told: told.pop("mechanism"), "key 'mechanism' is None; valid is a mapping"),
+        (lambda told: told.pop("mechanism"), "key 'mechanism' is None; expected a mapping"),
         (
             lambda told: told["mechanism"].update(bound="none"),
             "key 'mechanism.bound' is 'none'; valid: clip, normalize",
         ),
-        (lambda told: told["mechanism"].update(clip_norm=1e9), "key 'mechanism.clip_norm' is 1000000000.0; valid is"),
+        (lambda told: told["mechanism"].update(clip_norm=1e9), "key 'mechanism.clip_norm' is 1000000000.0; expected"),
         (lambda told: told.update(advantage_at_most=0.01), "advantage_at_most must be 0.9"),
         (lambda told: told.update(advantage_at_most=True), "advantage_at_most must be 0.9"),
         (lambda told: told.update(advantage_at_most=10**400), "advantage_at_most must be 0.9"),
@@ -633,7 +656,7 @@ def test_a_release_that_would_have_expired_or_expires_on_no_day_is_not_made(tmp_
     monkeypatch.chdir(tmp_path)
     assert make(["quickstart"]) == 1
     said = capsys.readouterr().err
-    assert f"release.expires' is '{given}'; valid is a day" in said
+    assert f"release.expires' is '{given}'; expected a day" in said
     assert said.count("\n") == 1
     assert not (tmp_path / "releases").exists()
 

@@ -74,7 +74,7 @@ def test_a_release_of_persons_states_and_verifies_what_holds_for_one_of_them(vis
         words = (folder / name).read_text()
         assert f"{len(plan.rows):,} records of 40 people" in words
         assert "one record" not in words
-    assert "a person's records with a chance of 1 %" in (folder / SHEET).read_text().replace("&#39;", "'")
+    assert "Chance of reconstructing a person's records" in (folder / SHEET).read_text().replace("&#39;", "'")
     right = (
         answers(plan.layers(plan.grid[0]), load_tensors(folder / WEIGHTS), plan.data.x[plan.judged])
         == plan.data.y[plan.judged]

@@ -30,8 +30,8 @@ def plain(context):
     return study(context, Elsewhere(("mlp",)))
 
 
-def answer(study):
-    (found,) = [claim for claim in told(study) if claim.kind == "answer"]
+def answer(study, kind="answer"):
+    (found,) = [claim for claim in told(study) if claim.kind == kind]
     return found
 
 
@@ -53,8 +53,11 @@ def test_the_deciding_sentence_is_the_measured_leakage(plain):
     (told_as,) = [number for number in found.numbers if number.estimates == "reached_advantage"]
     assert (told_as.value, told_as.low, told_as.high) == (row.value, row.low, row.high)
     assert found.verdict == "elsewhere"
-    assert {"reached_tpr", "count"} <= {number.estimates for number in found.numbers}
-    counts = [number.value for number in found.numbers if number.estimates == "count"][-2:]
+    assert len(re.split(r"\. (?=[A-Z])", found.words)) == 2
+    assert "[" not in found.words
+    below = answer(plain, "evidence")
+    assert {"reached_advantage", "reached_tpr", "count"} <= {number.estimates for number in below.numbers}
+    counts = [number.value for number in below.numbers if number.estimates == "count"][-2:]
     assert counts == [plain.metrics["n_members"].iloc[0], plain.metrics["n_nonmembers"].iloc[0]]
     assert headlines(as_json("mine", "Mine", "paper", told(plain))) == [found.words]
 
@@ -67,7 +70,7 @@ def test_of_several_models_each_sentence_begins_with_its_models_name(context):
     first, *others = [name(model) for model, _ in found.cells]
     assert found.words.startswith(f"On digits, {first}: the model leaks who was in its training data.")
     assert others
-    assert all(f" non-members. {other}: " in found.words for other in others)
+    assert all(f"; guessing has 0. {other}: " in found.words for other in others)
 
 
 def test_no_tile_has_a_mark_of_an_undefended_model(plain, context):
@@ -81,9 +84,9 @@ def test_whether_a_leak_is_told_apart_from_none_is_said(plain):
     frame = plain.metrics
     flat = frame.assign(low=np.where(frame["metric"] == "reached_advantage", -0.1, 0.0))
     flat.loc[flat["metric"] == "reached_tpr", "value"] = 0.01
-    words = answer(replace(plain, metrics=flat)).words
-    assert "no attack tried is shown to tell this model's members from non-members" in words
-    assert "chance alone could explain" in words
+    flat = replace(plain, metrics=flat)
+    assert "no attack tried is shown to tell this model's members from non-members" in answer(flat).words
+    assert "chance alone could explain" in answer(flat, "evidence").words
 
 
 def test_nothing_is_said_of_budgets_defenses_or_settings_that_nobody_knows(plain):
@@ -123,12 +126,13 @@ def test_with_whom_attacks_compare_and_what_was_not_run_is_said(context, plain):
     assert all(claim.kind != "unaware" for claim in told(plain))
 
 
-def test_references_unlike_the_model_are_warned_of_in_the_headline(context):
-    warned = answer(study(context, replace(REFERENCES, resemblance={("digits", "mlp"): UNLIKE}))).words
+def test_references_unlike_the_model_are_warned_of_below_the_headline(context):
+    warned = answer(study(context, replace(REFERENCES, resemblance={("digits", "mlp"): UNLIKE})), "evidence").words
     assert "Beware: the reference models are unlike this model" in warned
     assert "gap between training and held-out records is 10.0 % where theirs is 30.0 %" in warned
     assert "accuracy on held-out" not in warned
-    assert "Beware" not in answer(study(context, replace(REFERENCES, resemblance={("digits", "mlp"): ALIKE}))).words
+    alike = study(context, replace(REFERENCES, resemblance={("digits", "mlp"): ALIKE}))
+    assert "Beware" not in answer(alike, "evidence").words
 
 
 def test_the_strongest_attack_without_references_is_told_beside(context, plain):

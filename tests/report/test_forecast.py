@@ -15,7 +15,8 @@ from scipy.special import ndtri
 from dp_leakage.metrics.contrast import Contrast
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report import Answer, answers, claims_of
-from dp_leakage.report.decision import ALPHA, Conditions
+from dp_leakage.report import forecast as module
+from dp_leakage.report.decision import ALPHA, Conditions, Look
 from dp_leakage.report.forecast import WANTED, Forecast, decides, forecast, times_records
 
 LIMIT = 0.1
@@ -144,8 +145,8 @@ def test_the_page_says_what_would_decide_an_open_answer():
     assert answer.forecast is not None
     own, (setting,) = Forecast(24, 0.82), answer.told
     assert would_decide(answer, forecast=own).startswith(
-        "24 repeats would decide with a probability of about 82 %: snakemake mine --config "
-        "'overrides={mine: {repeats: 24}}'. A second look may err in another 5 %."
+        "24 repeats would decide with a probability of about 82 %: dp-leakage run mine --set repeats=24. A second "
+        "look may err in another 5 %."
     )
     inside = replace(setting, loss=Estimate(0.02, 0.0, 0.2), conditions=replace(setting.conditions, by_proof=True))
     confirmed = would_decide(answer, forecast=Forecast(64, 0.4), told=(inside,), times_records=3.0)
@@ -155,6 +156,40 @@ def test_the_page_says_what_would_decide_an_open_answer():
         assert found.startswith(f"Even 64 repeats would decide with a probability of only {words}.")
     assert would_decide(answer, forecast=None).startswith("More repeats or more records would tell.")
     assert would_decide(answer, aware=False).startswith("An attack whose references are trained under the same")
+
+
+def test_of_planned_looks_the_page_names_the_next_that_decides_and_no_other():
+    world = World((Cell((0.6,), 0.8), Cell((0.2,), 0.78, mu=2.0)), repeats=8)
+    drawn = draw(world, np.random.default_rng(0))
+    for look, after in (
+        (Look((8, 16, 32), 1), " Look 1 of 3; the 5 % error covers all looks."),
+        (
+            Look((4, 8), 2),
+            " A further look, which was not planned, may err in another 2.5 %. Look 2 of 2; the 5 % error",
+        ),
+    ):
+        (answer,) = answers(drawn.metrics, world.acceptable, tested=drawn.tested, look=look)
+        assert answer.kind == "open"
+        assert answer.forecast.repeats in (look.later or range(10, 65))
+        told = would_decide(answer, forecast=Forecast(16, 0.82))
+        command = "dp-leakage run mine --set repeats=16"
+        assert told.startswith(f"16 repeats would decide with a probability of about 82 %: {command}.{after}")
+
+
+def test_a_planned_look_is_forecast_with_its_own_part_of_the_error(monkeypatch):
+    settings = after(settings_of(np.random.default_rng(0)), 8)
+    for probability, asked in ((1.0, {16: 0.0125, 32: 0.025}), (0.0, {32: 0.025})):
+        seen = {}
+
+        def likely(*given, probability=probability, seen=seen):
+            seen[given[-2]] = given[-1]
+            return probability
+
+        monkeypatch.setattr(module, "_likely", likely)
+        found = forecast(settings, LIMIT, "measured", True, Look((8, 16, 32), 1))
+        assert (seen, found) == (asked, Forecast(min(asked), probability))
+    forecast(settings, LIMIT, "measured", True, Look((4, 8), 2))
+    assert seen == {32: 0.025, 64: 0.025}  # none is left to come, so any number, each with the error of the last look
 
 
 def main(worlds: int) -> None:

@@ -27,6 +27,7 @@ from dp_leakage.report import (
     tables,
     told,
 )
+from dp_leakage.report.decision import Look
 from dp_leakage.report.refuted import refuted_cells, refuted_claims
 from dp_leakage.report.tables import (
     claimed_and_spent,
@@ -268,6 +269,15 @@ def test_a_study_without_privacy_recommends_no_budget(context: ReportContext, pa
     assert "so none can be recommended" in text
     assert re.search(r"^ε claimed", page.text, re.M)
     assert not re.search(r"^ε claimed", text, re.M)
+
+
+def test_the_page_says_which_of_the_planned_looks_it_is(context: ReportContext, html: str) -> None:
+    assert "error covers all looks" not in html
+    looking = render(replace(context, look=Look((3, 6, 12), 2)))
+    assert "Look 2 of 3; the 5\u00a0% error covers all looks." in looking
+    assert (
+        "planned looks, at 3, 6 and 12 repeats, may use its part of the 5\u00a0% (1.25, 1.25 and 2.5\u00a0%)" in looking
+    )
 
 
 def test_a_reduced_run_says_that_it_is_one(context: ReportContext, page: Page) -> None:

@@ -214,7 +214,28 @@ def a_blind_number(study: Study, number: Number) -> bool:
     return number.low <= 2 * ndtr(study.world.apart / 2) - 1
 
 
+def weaker(study: Study, number: Number) -> Cell:
+    """The private cell of the next larger budget: planted ones of one model and sampler are one chain."""
+    own = cell_of(study, number)
+    chain = [one for one in study.world.private if (one.model, one.sampler) == (own.model, own.sampler)]
+    return min((one for one in chain if one.mu > own.mu), key=lambda one: one.mu)
+
+
+def a_cost(study: Study, number: Number) -> bool:
+    return within(number, weaker(study, number).accuracy - cell_of(study, number).accuracy)
+
+
+def a_saving(study: Study, number: Number) -> bool:
+    """Within the interval, but for what choosing thresholds costs one more than the other."""
+    own, other = (
+        of_strongest(study.world, one, "reached_advantage") for one in (cell_of(study, number), weaker(study, number))
+    )
+    return number.low - COST["reached_advantage"] <= other - own <= number.high + COST["reached_advantage"]
+
+
 INTERVALS: dict[str, Callable[[Study, Number], bool]] = {
+    "step_cost": a_cost,
+    "step_saved": a_saving,
     "test_accuracy": a_correct_share,
     "accuracy_loss_best": a_best_loss,
     "accuracy_loss": a_twin_loss,
@@ -255,6 +276,12 @@ def counts(claim: Claim) -> list[int]:
 def an_answer(study: Study, answer: Answer, claim: Claim) -> bool:
     short = len([word for word in claim.words.split() if any(map(str.isalpha, word))]) <= 60
     return short and VERDICTS[claim.verdict](study, claim)
+
+
+def a_trade(study: Study, answer: Answer, claim: Claim) -> bool:
+    """It is said where nothing is decided, of a step to the next smaller budget."""
+    old, new = told(study, claim)
+    return answer.kind == "open" and old.mu > new.mu and (old.model, old.sampler) == (new.model, new.sampler)
 
 
 def a_caveat(study: Study, answer: Answer, claim: Claim) -> bool:
@@ -407,6 +434,7 @@ def two_sources(study: Study, answer: Answer | None, claim: Claim) -> bool:
 
 
 WORDS: dict[str, Callable[[Study, Answer | None, Claim], bool]] = {
+    "trade": a_trade,
     "answer": an_answer,
     "caveat": a_caveat,
     "unaware": unaware,

@@ -34,10 +34,13 @@ def with_references(frame, value, half, models=4):
 
 
 def told(frame, elsewhere=None):
-    """The deciding sentence on a model that was trained elsewhere, and the attacks whose finds are listed."""
+    """What decides on a model that was trained elsewhere and what that rests on, and the attacks whose finds are
+    listed.
+    """
     elsewhere = elsewhere or Elsewhere(("mlp",))
     found = answers(frame, elsewhere=elsewhere.models)
-    return claims_elsewhere(found[0], elsewhere, frame)[0].words, singled_out(found)
+    decision, evidence, *_ = claims_elsewhere(found[0], elsewhere, frame)
+    return f"{decision.words} {evidence.words}", singled_out(found)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.8])
@@ -66,7 +69,7 @@ def test_what_is_proven_is_given_one_source_and_no_proof_covers_a_difference():
     study = draw(given, np.random.default_rng(0))
     (answer,) = answers(study.metrics, given.acceptable, {"d": 0.1}, True, (), study.tested)
     said = {claim.kind: claim.words for claim in claims_of([answer], {"d": ()}, True)}
-    assert said["answer"].endswith("no attack can have an advantage above 0.080 (limit 0.1).")
+    assert said["answer"].endswith("no attack can have an advantage above 0.08 (limit 0.1).")
     assert "No ε or proof here covers a difference between members and others." in said["caveat"]
     assert "Given that members and others come from one source, no attack can have" in said["limits"]
     assert "is proven given that members and others come from one source" in said["accusation"]

@@ -37,6 +37,18 @@ def test_overrides_do_not_make_a_scale_larger():
     assert load({"epsilon": [1, 10, 500], "figures": picked}, {"scale": "smoke"})
 
 
+def test_looks_are_planned_for_the_repeats_of_the_whole_study_and_not_for_those_of_a_scale(tmp_path):
+    planned = {"looks": [3, 6], "repeats": 6}
+    assert load(planned)["quickstart"].spec["looks"] == [3, 6]
+    spec = load(planned, {"scale": "smoke"})["quickstart-smoke"].spec
+    assert (spec["repeats"], "looks" in spec) == (2, False)
+    raw = read_yaml(QUICKSTART) | planned
+    raw["scales"]["smoke"]["looks"] = [2, 4]
+    file = tmp_path / "quickstart.yaml"
+    file.write_text(yaml.safe_dump(raw))
+    assert load(config={"scale": "smoke"}, file=file)["quickstart-smoke"].spec["looks"] == [2, 4]
+
+
 def test_what_overrides_make_smaller_than_a_scale_or_set_beside_it_holds_there_too():
     less = {"epsilon": [10], "training": {"epochs": 2, "learning_rate": 0.5}, "figures": {"fig_pareto": None}}
     spec = load(less, {"scale": "smoke"})["quickstart-smoke"].spec

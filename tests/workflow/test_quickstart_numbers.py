@@ -110,7 +110,7 @@ def test_a_setting_is_recommended(quickstart):
     page = json.loads((quickstart.folder / "results" / "quickstart" / "claims.json").read_text(encoding="utf-8"))
     (answer,) = [claim for claim in page["claims"] if claim["kind"] == "answer"]
     assert answer["verdict"] == "both"
-    assert answer["words"].startswith("Use ε = 4 (DP-SGD, RDP; softmax regression).")
+    assert answer["words"].startswith("Use ε = 4 (DP-SGD, softmax regression).")
 
 
 def test_every_number_has_an_interval_around_it(numbers):

@@ -39,8 +39,8 @@ def test_the_sheet_says_what_the_study_measured(workflow):
     assert measured["advantage"]["value"] == pytest.approx(row["value"])
     sheet = (folder / "sheet.html").read_text()
     assert f"has an advantage of {row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]" in sheet
-    assert "Owner: the owner." in sheet
-    assert "Expires: 2030-01-01." in sheet
+    assert '<th scope="row">Owner</th><td>the owner</td>' in sheet
+    assert '<th scope="row">Expires</th><td>2030-01-01</td>' in sheet
     assert "What attacks and audits measured was computed from the same records, without noise." in told["outside"]
 
 
@@ -66,7 +66,7 @@ def test_a_release_of_a_cell_that_is_not_there_stops_before_anything_runs(workfl
 def test_a_release_that_would_have_expired_stops_before_anything_runs(workflow):
     workflow.configure(release={"cell": CELL, "expires": "2025-12-31"})
     said = workflow.snakemake("quickstart_release", "--cores", "1", check=False)
-    assert "error: study quickstart: key 'release.expires' is '2025-12-31'; valid is a day as YYYY-MM-DD after" in said
+    assert "error: study quickstart: key 'release.expires' is '2025-12-31'; expected a day as YYYY-MM-DD after" in said
     (workflow.folder / "releases" / f"quickstart-smoke-{CELL.replace('/', '-')}").mkdir(parents=True)
     assert "release.expires" not in workflow.snakemake("quickstart_release", "--dry-run")  # it would be verified
 

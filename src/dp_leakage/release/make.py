@@ -32,7 +32,7 @@ from dp_leakage.release.network import check_onnx, columns_told, onnx_of
 from dp_leakage.release.outside import follows_from
 from dp_leakage.release.plan import Plan
 from dp_leakage.release.selection import Best, select
-from dp_leakage.release.sheet import pdf, sections
+from dp_leakage.release.sheet import pdf, sheet_of
 from dp_leakage.release.statement import statement_of
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.released import Release, normals
@@ -154,7 +154,7 @@ def shares(right: np.ndarray, person: np.ndarray) -> np.ndarray:
 
 
 def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json) -> dict[str, bytes]:
-    """Return every file of the release but the hashes: name → bytes. Raises UserError if the ONNX file gives other
+    """Return every file of the release except the hashes: name → bytes. Raises UserError if the ONNX file gives other
     outputs.
     """
     from safetensors.torch import save
@@ -180,7 +180,7 @@ def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json
         },
     }
     statement["outside"] = list(dict.fromkeys([*plan.outside, *follows_from(statement)]))
-    return files | {PRIVACY: as_json(statement), **pages(statement), SHEET_PDF: pdf(sections(statement))}
+    return files | {PRIVACY: as_json(statement), **pages(statement), SHEET_PDF: pdf(sheet_of(statement))}
 
 
 def answers(layers: Layers, parameters: Parameters, x: np.ndarray) -> np.ndarray:

@@ -28,13 +28,14 @@ from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import contradicted, known, spent
 from dp_leakage.metrics.thresholds import METRIC, of_row
 from dp_leakage.metrics.utility import Use, lost_use, measure_in, metrics_in
-from dp_leakage.report.decision import ALPHA, Conditions, Is, Judgment, judge
+from dp_leakage.report.decision import SINGLE, Conditions, Is, Judgment, Look, judge
 from dp_leakage.report.exceeded import exceeded
 from dp_leakage.report.forecast import Forecast, forecast, times_records
-from dp_leakage.report.guarantees import SAYS_LITTLE, Proven, proven_of
+from dp_leakage.report.guarantees import Proven, proven_of
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.tuned import Tuned, tuned_of
 from dp_leakage.table.frames import chosen, in_order, is_private
+from dp_leakage.table.guesses import SAYS_LITTLE
 from dp_leakage.table.looks import Series
 
 NEAR = 1e-3  # relative: what a search for noise misses its ε by, and versions of libraries differ by, is less
@@ -178,7 +179,8 @@ class Answer:
         told: those that the answer is about: the recommended one, the one that may be, or the one that keeps the
             accuracy and the one that protects (each if there is one).
         tried: the private settings that it was chosen among.
-        sharers: among how many tests the 5 % of error were divided (`decision.judge`).
+        look: the planned look at the study.
+        sharers: among how many tests the error of this look was divided (`decision.judge`).
         guessing: what guessing reaches in the measure of use (`metrics.majority.guessing`); NaN if not known.
         acceptable: the limits.
         aware: whether an attack knows the defense that it attacks.
@@ -197,6 +199,7 @@ class Answer:
     guessing: float
     acceptable: Acceptable
     aware: bool = True
+    look: Look = SINGLE
     forecast: Forecast | None = None
     times_records: float | None = None
 
@@ -219,6 +222,7 @@ def answers(
     elsewhere: Collection[str] = (),
     tested: Mapping[Key, Tested] | None = None,
     constant: Mapping[str, Tested] | None = None,
+    look: Look = SINGLE,
 ) -> list[Answer]:
     """One answer per data set whose use was measured, in their order.
 
@@ -232,6 +236,7 @@ def answers(
         tested: how the cells did on new records, the same of all cells of a data set. Accuracies of cells without it
             count as independent, so that losses have wider intervals.
         constant: data set → how guessing does on these records, if that says one thing always.
+        look: the planned look at the study.
     """
     limits, known, right, named = acceptable or Acceptable(), guessing or {}, tested or {}, constant or {}
     frame = chosen(metrics, {})
@@ -245,6 +250,7 @@ def answers(
             aware,
             right,
             named.get(str(dataset)),
+            look,
         )
         for dataset, part in frame.groupby("dataset", sort=False)
         if (part["metric"] == metrics_in(part)[0]).any()
@@ -278,6 +284,7 @@ def _answer(
     aware: bool,
     tested: Mapping[Key, Tested],
     constant: Tested | None,
+    look: Look,
 ) -> Answer:
     """The answer from rows over all repeats."""
     metric, lost = metrics_in(frame)
@@ -308,13 +315,15 @@ def _answer(
         lost,
     )
     read = [reader.setting(row) for _, row in accuracy.iterrows()]
-    judgments, sharers = judge([one.conditions for one in read], acceptable.advantage, acceptable.risk, aware)
+    judgments, sharers = judge(
+        [one.conditions for one in read], acceptable.advantage, acceptable.risk, aware, look.level
+    )
     settings = _with_front([replace(one, judgment=own) for one, own in zip(read, judgments, strict=True)])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
     kind, told = _choose(candidates(settings), acceptable)
     # One that beats guessing is enough, so that nothing is divided among the undefended models.
     bases = [one.conditions.guess for one in settings if one.defense == "none"]
-    if bases and not any(guess is None or guess.is_above(0.0, ALPHA) for guess in bases):
+    if bases and not any(guess is None or guess.is_above(0.0, look.level) for guess in bases):
         kind, told = "guessing", []
     found = Answer(
         str(frame["dataset"].iloc[0]),
@@ -327,14 +336,15 @@ def _answer(
         guessing,
         acceptable,
         aware,
+        look,
     )
     if kind != "open" or best is None:
         return found
     conditions = [one.conditions for one in settings]
     return replace(
         found,
-        forecast=forecast(conditions, acceptable.advantage, acceptable.risk, aware),
-        times_records=times_records(told[0].conditions, acceptable.advantage),
+        forecast=forecast(conditions, acceptable.advantage, acceptable.risk, aware, look),
+        times_records=times_records(told[0].conditions, acceptable.advantage, look.levels[-1]),
     )
 
 

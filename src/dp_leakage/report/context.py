@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from dp_leakage.data.near_copies import Copies
 from dp_leakage.report.answer import Acceptable, Tested
+from dp_leakage.report.decision import SINGLE, Look
 from dp_leakage.report.elsewhere import Elsewhere
 from dp_leakage.report.exposed import MostExposed
 
@@ -89,6 +90,7 @@ class ReportContext:
             (`exposed.described`) and ``called``, their names.
         aware: whether a defense-aware attack was run.
         acceptable: the limits of a recommendation.
+        look: the planned look at the study.
         elsewhere: external models.
         tested: data set, model, defense → results on new records, which all cells of a data set share.
     """
@@ -111,5 +113,6 @@ class ReportContext:
     exposed: tuple[MostExposed, ...] = ()
     aware: bool = False
     acceptable: Acceptable = field(default_factory=Acceptable)
+    look: Look = SINGLE
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
     tested: Mapping[tuple[str, str, str], Tested] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from dp_leakage.report.leak import Leak
 from dp_leakage.report.sources import UNKNOWN, beside_references, differ
 from dp_leakage.report.words import use_words
 from dp_leakage.table.frames import chosen
+from dp_leakage.table.numbers import rounded
 from dp_leakage.table.words import name
 
 MORE = "So more may leak than was measured."
@@ -67,16 +68,18 @@ class Elsewhere:
 
 def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame) -> list[Claim]:
     """Return the unfolded claims on one data set. ``metrics``: rows of all cells."""
-    tell = Telling({"dataset": answer.dataset})
-    measured = [_measured(one, elsewhere, tell) for one in answer.told]
-    if len(measured) > 1:
-        measured = [f"{name(one.model)}: {words}" for one, words in zip(answer.told, measured, strict=True)]
-    words = f"On {name(answer.dataset)}, {' '.join(measured)}"
     cells = tuple((one.model, one.defense) for one in answer.told)
-    decision = tell.claim(
-        f"{answer.dataset}.answer", "answer", answer.dataset, words, verdict=answer.kind, cells=cells, screen=1
-    )
-    found = [decision, *_compared(answer, elsewhere), *_averaged(answer, elsewhere)]
+    found = []
+    for kind, write, verdict in (("answer", _decided, answer.kind), ("evidence", _measured, "")):
+        tell = Telling({"dataset": answer.dataset})
+        told = [(one, write(one, elsewhere, tell)) for one in answer.told]
+        several = len(told) > 1
+        words = " ".join(f"{name(one.model)}: {words}" if several else words for one, words in told if words)
+        if words:
+            words = f"On {name(answer.dataset)}, {words}" if kind == "answer" else words
+            claim = f"{answer.dataset}.{kind}"
+            found.append(tell.claim(claim, kind, answer.dataset, words, verdict=verdict, cells=cells, screen=1))
+    found += [*_compared(answer, elsewhere), *_averaged(answer, elsewhere)]
     for place, one in enumerate(answer.told):
         if elsewhere.references is not None:
             found += _without_references(one, place, metrics)
@@ -92,19 +95,29 @@ def told_from_none(leak: Leak) -> bool:
     )
 
 
-def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
+def _decided(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
     """Return the answer."""
-    leak, where = one.leak, _where(one)
+    leak = one.leak
     if leak is None:
         return "no membership attack was run on the model, so nothing is known of its leakage."
-    resemblance = elsewhere.resemblance.get((one.dataset, one.model))
-    warned = "" if resemblance is None else unlike(resemblance, tell)
-    verdict = _verdict(leak, bool(warned), tell)
+    verdict = _verdict(leak, bool(_warned(one, elsewhere, Telling())), tell)
+    whose = f"The strongest of {tell.count(leak.tried)} attacks" if leak.tried > 1 else "The attack"
+    advantage = rounded(leak.advantage.value)
+    said = {"attack": STRONGEST, "of": leak.attack, "low": leak.advantage.low, "high": leak.advantage.high}
+    shown = tell("reached_advantage", leak.advantage.value, advantage, **said, **_where(one))
+    return f"{verdict} {whose} has an advantage of {shown}; guessing has 0."
+
+
+def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
+    """Return what the answer rests on; "" if nothing was measured."""
+    leak, where = one.leak, _where(one)
+    if leak is None:
+        return ""
     advantage = tell.fraction("reached_advantage", leak.advantage, attack=STRONGEST, of=leak.attack, **where)
     judged = "the interval excludes guessing" if leak.advantage.low > 0 else "chance alone could explain that"
     judged = "" if leak.shifted else f"; {judged}"
-    whose = f"The strongest of {tell.count(leak.tried)} attacks" if leak.tried > 1 else "The attack"
-    words = f"{verdict} {whose} ({name(leak.attack)}) has an advantage of {advantage} over guessing{judged}."
+    whose = "The strongest attack" if leak.tried > 1 else "The attack"
+    words = f"{whose}, {name(leak.attack)}, has an advantage of {advantage} over guessing{judged}."
     for fpr, tpr in leak.tprs.items():
         share = tell.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr, **where)
         rate = tell("fpr", fpr, f"{100 * fpr:g}")
@@ -112,7 +125,12 @@ def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
     words += f" {too_few_words(leak, tell)}".rstrip()
     members, others = (int(one.row[key]) for key in ("n_members", "n_nonmembers"))
     words += f" This rests on {tell.count(members)} members and {tell.count(others)} non-members."
-    return f"{words}{warned}"
+    return f"{words}{_warned(one, elsewhere, tell)}"
+
+
+def _warned(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
+    resemblance = elsewhere.resemblance.get((one.dataset, one.model))
+    return "" if resemblance is None else unlike(resemblance, tell)
 
 
 def _verdict(leak: Leak, unlike: bool, tell: Telling) -> str:

@@ -17,14 +17,14 @@ from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
 from dp_leakage.report.claims import Telling, percent
 from dp_leakage.report.decision import Is
-from dp_leakage.report.guarantees import SAYS_LITTLE, rounded_up
+from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.words import budget_words, epsilon_words, given
+from dp_leakage.table.guesses import MODERATE, SAYS_LITTLE, STRONG, bar, most_of_100, of_100
 from dp_leakage.table.numbers import fraction, interval
 from dp_leakage.table.words import name
 
 Tone = Literal["good", "open", "bad", "plain"]
 LEFT, RIGHT, TOP, THICK = 6.0, 294.0, 18.0, 12.0  # of a gauge, in a picture of 300 × 60
-STRONG, MODERATE = 0.1, 0.5  # proven advantages up to which a guarantee is called so
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,10 @@ def guesses_of(answer: Answer) -> Guesses | None:
     if answer.kind not in ("both", "open", "neither") or (one := answer.told[0]).leak is None:
         return None
     bare = answer.best.leak if answer.best else None
-    measured, undefended = _of_100(one.advantage), _of_100(bare.advantage.value) if bare else None
+    measured, undefended = of_100(one.advantage), of_100(bare.advantage.value) if bare else None
     tells = one.proven is not None and one.proven.advantage < SAYS_LITTLE
-    most = int(np.ceil(50 + 50 * one.limit - 1e-9)) if tells else None
-    return Guesses(_called(one), measured, undefended, most, _bar(measured, undefended, most))
-
-
-def _of_100(advantage: float) -> int:
-    return round(50 + 50 * max(advantage, 0.0))
+    most = most_of_100(one.limit) if tells else None
+    return Guesses(_called(one), measured, undefended, most, bar(measured, undefended, most))
 
 
 def _lost(answer: Answer, one: Setting) -> Card | None:
@@ -215,27 +211,3 @@ def _gauge(found: Estimate, limit: float, words: str, width: float, mark: float 
         f'<circle class="value" cx="{x(found.value):.1f}" cy="{middle}" r="6.5"/>',
     ]
     return Markup(f'<svg viewBox="0 -5 300 60" class="gauge" aria-hidden="true">{"".join(parts)}</svg>')
-
-
-def _bar(measured: int, undefended: int | None, most: int | None) -> Markup:
-    """Draw a bar from 50 to 100 right guesses."""
-
-    def x(guesses: float) -> float:
-        return 10 + 440 * (guesses - 50) / 50
-
-    parts = ['<rect class="track" x="10" y="40" width="440" height="22" rx="2"/>']
-    if most is not None:
-        parts.append(f'<rect class="could" x="10" y="40" width="{x(most) - 10:.1f}" height="22"/>')
-        parts.append(f'<line class="limit" x1="{x(most):.1f}" x2="{x(most):.1f}" y1="34" y2="68"/>')
-    parts.append(f'<rect class="did" x="10" y="40" width="{x(measured) - 10:.1f}" height="22"/>')
-    if undefended is not None:
-        parts.append(f'<line class="bare" x1="{x(undefended):.1f}" x2="{x(undefended):.1f}" y1="34" y2="68"/>')
-        parts.append(f'<text x="{min(x(undefended), 400):.1f}" y="84">{undefended} without privacy</text>')
-    parts.append(f'<text x="{max(x(measured), 10):.1f}" y="14" class="count">{measured}</text>')
-    parts.append(f'<text x="{max(x(measured), 10):.1f}" y="30">measured</text>')
-    if most is not None and most - measured >= 9:  # else the names would cover each other
-        anchor = "end" if most > 85 else "start"
-        parts.append(f'<text x="{x(most):.1f}" y="14" class="count" text-anchor="{anchor}">{most}</text>')
-        parts.append(f'<text x="{x(most):.1f}" y="30" text-anchor="{anchor}">proven limit</text>')
-    parts.append('<text x="10" y="100">50: guessing</text><text x="450" y="100" text-anchor="end">100: certain</text>')
-    return Markup(f'<svg viewBox="0 0 460 106" class="guesses" aria-hidden="true">{"".join(parts)}</svg>')

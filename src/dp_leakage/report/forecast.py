@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from dp_leakage.metrics.contrast import Contrast
 from dp_leakage.metrics.intervals import FEWEST_REPEATS
-from dp_leakage.report.decision import ALPHA, Conditions, judge
+from dp_leakage.report.decision import ALPHA, SINGLE, Conditions, Look, judge
 
 WANTED = 0.8  # the probability that is called enough
 TIMES = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # how many times the repeats are asked about
@@ -37,44 +37,50 @@ class Forecast:
     probability: float
 
 
-def forecast(settings: Sequence[Conditions], advantage: float, risk: str, aware: bool) -> Forecast | None:
+def forecast(
+    settings: Sequence[Conditions], advantage: float, risk: str, aware: bool, look: Look = SINGLE
+) -> Forecast | None:
     """Forecast the decision after more repeats; None with too few repeats for a forecast.
 
     Args:
         settings: all settings of a data set.
         advantage, risk, aware: as for `decision.judge`.
+        look: the planned look. The forecast is for the looks to come, each at its own level; after the last one, for
+            any number of repeats at the level of the last.
     """
-    found, _ = judge(settings, advantage, risk, aware)
+    found, _ = judge(settings, advantage, risk, aware, look.level)
     near = [one for one, own in zip(settings, found, strict=True) if one.chosen_among and not own.aside]
     repeats = min((int(number.repeats) for one in near for number in one.numbers), default=0)
     if repeats < FEWEST_REPEATS:
         return None
-    asked = [2 * ceil(times * repeats / 2) for times in TIMES]
+    asked = [*(look.later or {2 * ceil(times * repeats / 2): look.level for times in TIMES}).items()]
     likely = partial(_likely, near, advantage, risk, aware)
-    low, high, best = 0, len(asked) - 1, likely(asked[-1])
+    low, high, best = 0, len(asked) - 1, likely(*asked[-1])
     if best < WANTED:
-        return Forecast(asked[-1], best)
+        return Forecast(asked[-1][0], best)
     while low < high:  # more repeats decide more often
         middle = (low + high) // 2
-        found_there = likely(asked[middle])
+        found_there = likely(*asked[middle])
         low, high, best = (low, middle, found_there) if found_there >= WANTED else (middle + 1, high, best)
-    return Forecast(asked[high], best)
+    return Forecast(asked[high][0], best)
 
 
-def _likely(settings: Sequence[Conditions], advantage: float, risk: str, aware: bool, repeats: int) -> float:
+def _likely(
+    settings: Sequence[Conditions], advantage: float, risk: str, aware: bool, repeats: int, error: float
+) -> float:
     rng = np.random.default_rng(repeats)
     return (
         sum(
-            decides([_later(one, repeats, *rng.normal(size=2)) for one in settings], advantage, risk, aware)
+            decides([_later(one, repeats, *rng.normal(size=2)) for one in settings], advantage, risk, aware, error)
             for _ in range(DRAWS)
         )
         / DRAWS
     )
 
 
-def decides(settings: Sequence[Conditions], advantage: float, risk: str, aware: bool) -> bool:
+def decides(settings: Sequence[Conditions], advantage: float, risk: str, aware: bool, error: float = ALPHA) -> bool:
     """Return whether a setting is recommended, or every setting significantly fails a limit."""
-    found, _ = judge(settings, advantage, risk, aware)
+    found, _ = judge(settings, advantage, risk, aware, error)
     fails = ["no" in (own.keeps, own.protects) for one, own in zip(settings, found, strict=True) if one.chosen_among]
     return all(fails) or any(
         own.keeps == own.protects == "yes" for one, own in zip(settings, found, strict=True) if one.chosen_among
@@ -90,13 +96,13 @@ def _later(one: Conditions, repeats: int, use: float, leak: float) -> Conditions
     )
 
 
-def times_records(one: Conditions, advantage: float) -> float | None:
+def times_records(one: Conditions, advantage: float, error: float = ALPHA) -> float | None:
     """Return the factor on the number of records that would confirm a setting with probability `WANTED`.
 
-    The number of repeats is unlimited. None: a measured number misses its limit, so that more records of this kind
-    would not confirm the setting. At most 1: the records suffice.
+    The number of repeats is unlimited, ``error`` the level of the test. None: a measured number misses its limit, so
+    that more records of this kind would not confirm the setting. At most 1: the records suffice.
     """
-    reach = float(ndtri(1 - ALPHA) + ndtri(WANTED))
+    reach = float(ndtri(1 - error) + ndtri(WANTED))
 
     def times(number: Contrast, spare: float) -> float:
         return number.of_records * (reach / spare) ** 2 if spare > 0 else np.inf

@@ -12,9 +12,9 @@ from dp_leakage.metrics.rates import fewest, lowest
 from dp_leakage.privacy.rates import PRIORS, precision
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.leak import Leak
+from dp_leakage.table.guesses import SAYS_LITTLE
 
 BY_GAUSSIAN = ("mu", "mu_bound", "mu_regret")  # the curve in one number, from metrics
-SAYS_LITTLE = 0.9  # a bound on the advantage from here on excludes almost nothing
 SHARES = {0.01: "one in a hundred", 0.1: "one in ten", 0.5: "half"}
 
 

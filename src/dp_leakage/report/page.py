@@ -57,7 +57,7 @@ def _told(context: ReportContext, answered: list[Answer]) -> list[Claim]:
         {data.name: data.persons for data in context.data if data.persons is not None},
         {str(dataset): _of_attacks(rows) for dataset, rows in context.metrics.groupby("dataset")},
         any(POOL in data.roles for data in context.data),
-        context.study,
+        "" if "-" in context.study else context.study,  # a scale or another engine has repeats of its own
     )
     return [
         *refuted_claims(context.metrics),
@@ -105,6 +105,7 @@ def answers_of(context: ReportContext) -> list[Answer]:
         context.elsewhere.models,
         context.tested,
         {data.name: data.constant for data in context.data if data.constant is not None},
+        context.look,
     )
 
 

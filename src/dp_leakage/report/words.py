@@ -14,10 +14,9 @@ from dp_leakage.metrics.thresholds import SHARES
 from dp_leakage.metrics.utility import LOSS, METRIC
 from dp_leakage.report.answer import Answer, Setting, candidates, is_within, shown_to_do_both
 from dp_leakage.report.claims import Claim, Telling
-from dp_leakage.report.decision import ALPHA
+from dp_leakage.report.decision import ALPHA, Look
 from dp_leakage.report.forecast import WANTED
 from dp_leakage.report.guarantees import (
-    SAYS_LITTLE,
     choice_words,
     proven_words,
     risk_words,
@@ -26,9 +25,11 @@ from dp_leakage.report.guarantees import (
 )
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.sources import source_claims
+from dp_leakage.report.trade import trade_of
 from dp_leakage.report.tuned import more_tuning, tuned_words
-from dp_leakage.table.looks import look
-from dp_leakage.table.numbers import at_most, fraction
+from dp_leakage.table.guesses import SAYS_LITTLE
+from dp_leakage.table.looks import defense_label, look
+from dp_leakage.table.numbers import at_most, at_most_beside, fraction, rounded
 from dp_leakage.table.words import name
 
 UNAWARE = (
@@ -111,9 +112,9 @@ def _sources(answer: Answer) -> list[Claim]:
 
 # ---------------------------------------------------------------------- the deciding sentences
 def _decision(answer: Answer, outside: Sequence[str], prefix: str, study: str, units: str) -> list[Claim]:
-    """The two sentences that decide, and below them what limits them."""
+    """The two sentences that decide, before them the trade where they do not, and below them what limits them."""
     cells = tuple((one.model, one.defense) for one in answer.told)
-    dataset, found = answer.dataset, []
+    dataset, found = answer.dataset, _trade(answer, prefix)
     limited = partial(_caveat, outside=outside, study=study, units=units)
     for kind, write in (("answer", DECIDING[answer.kind]), ("caveat", limited)):
         tell = Telling({"dataset": dataset})
@@ -122,6 +123,28 @@ def _decision(answer: Answer, outside: Sequence[str], prefix: str, study: str, u
             words, verdict = (f"{prefix}{words}", answer.kind) if kind == "answer" else (words, "")
             found.append(tell.claim(f"{dataset}.{kind}", kind, dataset, words, verdict=verdict, cells=cells, screen=1))
     return found
+
+
+def _trade(answer: Answer, prefix: str) -> list[Claim]:
+    """What a step of the budget costs and saves, where nothing is decided."""
+    found = trade_of(answer)
+    if found is None:
+        return []
+    old, new, tell = found.weaker, found.stronger, Telling({"among": found.among})
+    accuracy = old.measure == ACCURACY
+    cost = _stepped(tell, "step_cost", found.cost, 100 if accuracy else 1, of=old.measure, **_where(new))
+    words = (
+        f"{prefix}The step from {_budget(old, tell)} to {_budget(new, tell)} ({_series(new)}) costs {cost} "
+        f"{'points of accuracy' if accuracy else f'in {old.use_label}'} and saves "
+        f"{_stepped(tell, 'step_saved', found.saved, 1, **_where(new))} of the strongest attack's advantage."
+    )
+    cells = tuple((one.model, one.defense) for one in (old, new))
+    return [tell.claim(f"{answer.dataset}.trade", "trade", answer.dataset, words, cells=cells, screen=1)]
+
+
+def _stepped(tell: Telling, metric: str, found: Estimate, unit: int, **said: str) -> str:
+    value, low, high = (rounded(unit * number, decimals=1 if unit > 1 else 2) for number in found)
+    return tell(metric, found.value, f"{value} [{low}, {high}]", low=found.low, high=found.high, **said)
 
 
 def _both(answer: Answer, tell: Telling) -> str:
@@ -188,7 +211,7 @@ def _untried(answer: Answer, tell: Telling) -> str:
     called = f"{name(one.model)} ({look(one.series).label})"
     risk = f"No membership attack was run on {called}"
     if one.leak is not None:
-        risk = f"On {called}, the strongest attack has an advantage of {_reached(one, one.leak, tell)}"
+        risk = f"On {called}, the strongest attack has an advantage of {_reached(answer, one, one.leak, tell)}"
     return f"{lacks}, so none can be recommended. {risk}."
 
 
@@ -206,6 +229,7 @@ def _caveat(answer: Answer, tell: Telling, outside: Sequence[str], study: str, u
     if answer.kind in ("guessing", "untried"):
         return ""
     words = [_would_decide(answer, answer.told[0], tell, study, units)] if answer.kind == "open" else []
+    words += _of_look(answer, tell)
     if answer.kind == "both" and answer.told[0].limit == 1:
         words.append("No proof rules out a stronger attack.")
     words += [
@@ -238,12 +262,13 @@ def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units
     repeats = tell.count(found.repeats)
     if found.probability >= WANTED:
         probability = tell("decides", found.probability, f"{100 * found.probability:.0f}")
-        command = f": snakemake {study} --config 'overrides={{{study}: {{repeats: {repeats}}}}}'" if study else ""
-        error = tell("test_error", ALPHA, f"{100 * ALPHA:g}")
-        return (
-            f"{repeats} repeats would decide with a probability of about {probability} %{command}. A second look may "
-            f"err in another {error} %."
-        )
+        command = f": dp-leakage run {study} --set repeats={found.repeats}" if study else ""
+        words = f"{repeats} repeats would decide with a probability of about {probability} %{command}."
+        if answer.look.later:
+            return words
+        error = tell("test_error", answer.look.level, f"{100 * answer.look.level:g}")
+        which = "A further look, which was not planned," if answer.look.planned else "A second look"
+        return f"{words} {which} may err in another {error} %."
     times = answer.times_records
     if is_within(one, answer.acceptable) and times is not None and times > 1:
         return f"No number of repeats would confirm it; about {_records(one, times, tell)} {units} could."
@@ -253,6 +278,28 @@ def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units
         else f"less than {tell('decides', RARELY, f'{100 * RARELY:.0f}')} %"
     )
     return f"Even {repeats} repeats would decide with a probability of only {likely}."
+
+
+def _of_look(answer: Answer, tell: Telling) -> list[str]:
+    """Which of the planned looks this is; nothing of a single look."""
+    count = len(answer.look.planned)
+    if count < 2:
+        return []
+    error = tell("test_error", ALPHA, f"{100 * ALPHA:g}")
+    return [f"Look {tell.count(answer.look.number)} of {tell.count(count)}; the {error} % error covers all looks."]
+
+
+def _looks(look: Look, tell: Telling) -> str:
+    """How the planned looks share the error; "" of a single look."""
+    if len(look.planned) < 2:
+        return ""
+    *repeats, most = map(tell.count, look.planned)
+    *levels, last = (tell("test_error", level, f"{100 * level:g}") for level in look.levels)
+    return (
+        f" Each of the planned looks, at {', '.join(repeats)} and {most} repeats, may use its part of the "
+        f"{tell('test_error', ALPHA, f'{100 * ALPHA:g}')} % ({', '.join(levels)} and {last} %), so that looking again "
+        "adds no error."
+    )
 
 
 def _records(one: Setting, times: float, tell: Telling) -> str:
@@ -282,23 +329,36 @@ def _digits(words: str) -> list[str]:
     return [word.strip(".,;()") for word in words.split() if word[:1].isdigit()]
 
 
-def _cell(one: Setting, tell: Telling) -> str:
-    """``ε = 10 (DP-SGD, RDP; MLP)``; what was spent, where the ε that it is named by does not hold."""
-    where, claim = _where(one), ""
+def _cell(one: Setting, tell: Telling, accountant: bool = False) -> str:
+    """``ε = 10 (DP-SGD, MLP)``; on request with the accountant that chose its noise, ``(DP-SGD, RDP, MLP)``."""
+    claim = ""
     if np.isfinite(one.row["epsilon"]):
-        claimed = tell.plain("claimed_epsilon", one.row["epsilon"], **where)
-        budget, claim = f"ε = {claimed}", f"{name(one.holds_for)}; " if one.holds_for else ""
+        claim = f"{name(one.holds_for)}; " if one.holds_for else ""
         if not one.holds:
-            said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
-            budget = f"ε = {tell('epsilon_spent', one.spent, at_most(one.spent), **said, **where)}"
-            claim = f"claimed as {claimed}; "
-    elif np.isfinite(one.row["noise_multiplier"]):
-        budget = f"σ = {tell.plain('noise_multiplier', one.row['noise_multiplier'], **where)}"
-    else:  # directional noise that was chosen by risk
-        budget = f"target {one.row['target']}"
-        for digits in _digits(budget):
-            tell("target", float(digits), digits, **where)
-    return f"{budget} ({claim}{look(one.series).label}; {name(one.model)})"
+            claim = f"claimed as {tell.plain('claimed_epsilon', one.row['epsilon'], **_where(one))}; "
+    series = f"{look(one.series).label}, {name(one.model)}" if accountant else _series(one)
+    return f"{_budget(one, tell)} ({claim}{series})"
+
+
+def _series(one: Setting) -> str:
+    """``DP-SGD, MLP``."""
+    return f"{defense_label(one.series)}, {name(one.model)}"
+
+
+def _budget(one: Setting, tell: Telling) -> str:
+    """``ε = 10``; what was spent, where the ε that it is named by does not hold."""
+    where = _where(one)
+    if np.isfinite(one.row["epsilon"]):
+        if one.holds:
+            return f"ε = {tell.plain('claimed_epsilon', one.row['epsilon'], **where)}"
+        said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
+        return f"ε = {tell('epsilon_spent', one.spent, at_most(one.spent), **said, **where)}"
+    if np.isfinite(one.row["noise_multiplier"]):
+        return f"σ = {tell.plain('noise_multiplier', one.row['noise_multiplier'], **where)}"
+    budget = f"target {one.row['target']}"  # directional noise that was chosen by risk
+    for digits in _digits(budget):
+        tell("target", float(digits), digits, **where)
+    return budget
 
 
 def _use(answer: Answer, one: Setting, tell: Telling) -> str:
@@ -311,7 +371,8 @@ def _use(answer: Answer, one: Setting, tell: Telling) -> str:
     gains = _share(one.loss.value)[0] == "−"
     if gains and one.loss.high >= 0:
         return f"loses no {one.use_label} as measured (limit {_loss_limit(answer, tell)})"
-    lost = _alone(tell, _lost(one), one.loss, _share(abs(one.loss.value)), one)
+    near = rounded(100 * abs(one.loss.value), 100 * answer.acceptable.accuracy_loss, 1)
+    lost = _alone(tell, _lost(one), one.loss, f"{near} %", one)
     if gains:
         return f"is {lost} above the best undefended {one.use_label}"
     return f"loses {lost} of the {one.use_label} (limit {_loss_limit(answer, tell)})"
@@ -339,15 +400,17 @@ def _risk(answer: Answer, one: Setting, tell: Telling) -> str:
     limit = f"(limit {_risk_limit(answer, tell)})"
     if one.by_proof and one.proven is not None:
         proven = one.proven.advantage
-        most = tell("advantage_proven", proven, rounded_up(proven), neighbors=one.proven.neighbors, **_where(one))
+        shown = at_most_beside(proven, answer.acceptable.advantage)
+        most = tell("advantage_proven", proven, shown, neighbors=one.proven.neighbors, **_where(one))
         return f"no attack can have an advantage above {most} {limit}"
     if one.leak is None:
         return "no membership attack was run on it"
-    return f"the strongest attack's advantage is {_reached(one, one.leak, tell)} {limit}"
+    return f"the strongest attack's advantage is {_reached(answer, one, one.leak, tell)} {limit}"
 
 
-def _reached(one: Setting, leak: Leak, tell: Telling) -> str:
-    return _alone(tell, "reached_advantage", leak.advantage, fraction(leak.advantage.value), one, **_strongest(leak))
+def _reached(answer: Answer, one: Setting, leak: Leak, tell: Telling) -> str:
+    near = rounded(leak.advantage.value, answer.acceptable.advantage)
+    return _alone(tell, "reached_advantage", leak.advantage, near, one, **_strongest(leak))
 
 
 def _alone(tell: Telling, metric: str, found: Estimate, shown: str, one: Setting, **said: str) -> str:
@@ -456,7 +519,7 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0, outside: Sequence[str
         figure, neighbors = _epsilon(one, tell)
         whose = f"{name(neighbors)} neighbors" if neighbors else "neighbors not known"
         delta = one.row["delta"]
-        words = f"{whose}, δ = {tell('delta', delta, f'{delta:g}')}"
+        words = f"{whose}, δ = {tell('delta', delta, f'{delta:g}')}{_chosen_with(one)}"
         note = one.row.get("accounting_note")
         words += f"; {note}" if isinstance(note, str) and note else ""
         found.append(_tile(answer, one, place, "epsilon", "ε", figure, words, tell))
@@ -488,7 +551,14 @@ def epsilon_words(one: Setting) -> str:
     """``ε = 4 at δ = 1e-05 for add/remove neighbors``."""
     figure, neighbors = _epsilon(one, Telling())
     whose = f"{name(neighbors)} neighbors" if neighbors else "neighbors that are not known"
-    return f"ε = {figure} at δ = {one.row['delta']:g}, for {whose}"
+    return f"ε = {figure} at δ = {one.row['delta']:g}, for {whose}{_chosen_with(one)}"
+
+
+def _chosen_with(one: Setting) -> str:
+    """Which accountant chose the noise, where an ε did."""
+    accountant = one.series.accountant
+    chosen = np.isfinite(one.row["epsilon"]) and accountant not in ("", one.series.mechanism)
+    return f"; noise chosen with {name(accountant)}" if chosen else ""
 
 
 def _on_half(one: Setting, tell: Telling) -> str:
@@ -556,7 +626,7 @@ def _more(answer: Answer, one: Setting, place: int, outside: Sequence[str]) -> l
 
 def _rates_of(one: Setting, tell: Telling) -> str:
     """The cell, and whom its strongest attack identifies."""
-    cell = f"{_cell(one, tell)}:"
+    cell = f"{_cell(one, tell, accountant=True)}:"
     if one.leak is None:
         return f"{cell} no membership attack was run on it."
     judged = "the interval excludes 0" if one.leak.advantage.low > 0 else "chance alone could explain that"
@@ -602,13 +672,14 @@ def _choice(answer: Answer) -> list[Claim]:
     aside = (
         f" {tell.count(fail)} of {tell.count(answer.tried)} settings surely fail and were set aside." if fail else ""
     )
-    share = f"{100 * ALPHA / max(answer.sharers, 1):.2g}"
+    error = answer.look.level / max(answer.sharers, 1)
     words = (
         "A setting is tested as a whole, one-sided: against each undefended model, against guessing, and for each "
         f"attack at each of {tell.count(len(SHARES))} thresholds.{aside} Each test may err with "
-        f"{tell('test_error', ALPHA / max(answer.sharers, 1), share)} %, so that with "
+        f"{tell('test_error', error, f'{100 * error:.2g}')} %, so that with "
         f"{tell('confidence', 1 - ALPHA, f'{100 * (1 - ALPHA):g}')} % confidence every setting that passes meets both "
-        f"limits. {choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
+        f"limits.{_looks(answer.look, tell)} "
+        f"{choice_words(answer.tried, tell, len(answer.told), answer.kind == 'both')}"
     ).rstrip()
     return [tell.claim(f"{answer.dataset}.choice", "choice", answer.dataset, words)]
 

@@ -78,7 +78,7 @@ def device_of(device: str) -> str:
     if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
         return "cpu"
     if not torch.cuda.is_available():
-        raise UserError("config.yaml: key 'device' is 'cuda', but no CUDA device is visible here; valid is auto or cpu")
+        raise UserError("config.yaml: key 'device' is 'cuda', but no CUDA device is visible here; use auto or cpu")
     if torch.cuda.device_count() > 1:
         torch.cuda.set_device(free_device(torch.cuda.device_count(), shared_folder()))
     return "cuda"

@@ -28,6 +28,7 @@ from dp_leakage.provenance.versions import of_page_and_trainings, versions
 from dp_leakage.report import Acceptable, answers_of, as_json, render, singled_out, told
 from dp_leakage.report.answer import Tested
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
+from dp_leakage.report.decision import look_of
 from dp_leakage.report.elsewhere import Elsewhere, Others
 from dp_leakage.report.exposed import MostExposed, described, most_exposed
 from dp_leakage.steps import Json, run
@@ -87,6 +88,7 @@ def main(
         versions=of_page_and_trainings(versions(), trained_by),
         aware=settings["aware"],
         acceptable=Acceptable(**spec.get("acceptable", {})),
+        look=look_of(spec["repeats"], spec.get("looks", ())),
         elsewhere=_elsewhere(spec, compared, settings["compared"]),
         tested=tested,
     )
@@ -156,7 +158,7 @@ def _others(spec: Json | None) -> Others | None:
 
 
 def _training(spec: Json) -> dict[str, str]:
-    """Describe the settings shared by all trainings; those of models trained here."""
+    """Describe the settings shared by all trainings here."""
     own = all(model.get("engine") in GIVEN for model in spec["models"].values())
     whose = " (reference and shadow models)" if own else ""
     rates = ", ".join(f"{rate:g}" for rate in spec.get("tune", {}).get("learning_rate", []))

@@ -33,7 +33,7 @@ Epoch = Callable[[], None]
 
 
 def main(settings: Json, data: Path, timed: Path) -> None:
-    """Read ``data.npz``; writes timed (the defense), engine, round, seconds of one epoch over ``records`` records."""
+    """Read ``data.npz``; write timed (the defense), engine, round, and seconds of an epoch over ``records`` records."""
     dataset = read_dataset(data, settings["data"])
     epochs = dict(_epochs(settings, dataset))
     for run_epoch in epochs.values():  # warm-up of memory, kernels and caches, not timed

@@ -1,4 +1,4 @@
-"""Try the study's learning rates for one cell, on records that none of its models trains or is evaluated on."""
+"""Try the study's learning rates for one cell, on records that none of its models uses."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -83,8 +83,7 @@ def _score(
 
 
 def _folds(rows: np.ndarray, person: np.ndarray | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Return the rows from which each model is trained and evaluated, (FOLDS, …), and which of them it trains on,
-    if not on all.
+    """Return the training and evaluation rows of each model, (FOLDS, …), and the included training rows if not all are.
 
     A person's records lie in one fold. So folds differ in length, and the longer ones are not evaluated to their end.
     """

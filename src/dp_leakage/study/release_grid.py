@@ -61,7 +61,7 @@ def _changed(settings: Json, values: Json) -> Json:
         elif key in FREE:
             training = training | {key: value}
         elif key in training:
-            words = f"all trainings must be alike in it; valid are {', '.join(FREE)} and the architecture's settings"
+            words = f"all trainings must be alike in it; choose among {', '.join(FREE)} and the architecture's settings"
             raise UserError(f"{KEY}: {key} cannot be chosen, since {words}")
         else:
             architecture = architecture | {key: value}

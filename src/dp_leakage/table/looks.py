@@ -100,6 +100,15 @@ def look(series: Series) -> Look:
     return replace(known, label=", ".join([known.label, *details]), thin=thin, fill=fill)
 
 
+def defense_label(series: Series) -> str:
+    """Return the label of a series without its accountant: ``DP-SGD``."""
+    if series.accountant in ("", series.mechanism):
+        return look(series).label
+    known = LOOKS.get((series.mechanism, series.accountant))
+    label = known.label.partition(",")[0] if known else mechanism_name(series.mechanism)
+    return ", ".join([label, *_unit(series)])
+
+
 def _unit(series: Series) -> list[str]:
     """Return label parts for a unit, block or bound that differs from the mechanism's default."""
     words = "batch clipping" if series.unit == "batch" else f"per {series.unit}"

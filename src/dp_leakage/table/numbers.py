@@ -1,7 +1,7 @@
 """Formatting of numbers in tables, and rows and columns common to most tables."""
 
 from collections.abc import Callable, Iterable, Mapping
-from math import inf, isfinite
+from math import floor, inf, isfinite, log10
 from typing import Any
 
 import pandas as pd
@@ -25,6 +25,12 @@ def at_most(value: float) -> str:
     return rounded_up(value, 3) if isfinite(value) else _not_finite(value)
 
 
+def at_most_beside(value: float, limit: float) -> str:
+    """Format an upper bound to two digits, rounded up; with more if that would lift it above a limit that it keeps."""
+    shown = (rounded_up(value, digits) for digits in range(2, 18))
+    return next(text for text in shown if value > limit or float(text) <= limit)
+
+
 def at_least(value: float) -> str:
     """Format a lower bound, e.g. the ε proven by an audit, to three digits, rounded down."""
     return rounded_down(value, 3) if isfinite(value) else _not_finite(value)
@@ -41,11 +47,31 @@ def fraction(value: float, digits: int = 3) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
+def rounded(value: float, limit: float = inf, decimals: int = 3) -> str:
+    """Format to two digits, with at most so many decimals, and more if it would else be rounded to a limit or across.
+
+    >>> rounded(0.1234), rounded(0.1002, 0.1), rounded(50.04, 10, 1)
+    ('0.12', '0.1002', '50')
+    """
+    if not isfinite(value):
+        return "–"
+    for more in range(16):
+        digits = min(max(1 + more - _exponent(value), 0), decimals + more)
+        near = round(value, digits) + 0.0
+        if value == limit or ((near < limit) == (value < limit) and near != limit):
+            break
+    return f"{near:.{digits}f}".rstrip("0").rstrip(".").replace("-", "−") if digits else f"{near:.0f}"
+
+
 def count(value: float) -> str:
     """Format as 4.2, or without decimals from 10 on; – if missing."""
     if not isfinite(value):
         return "–"
     return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.1f}"
+
+
+def _exponent(value: float) -> int:
+    return floor(log10(abs(value))) if value else 0
 
 
 def interval(value: float, low: float, high: float, *, counts: bool = False) -> str:
@@ -144,7 +170,7 @@ def beside_prints(part: pd.DataFrame, columns: Mapping[str, str], nothing: str =
         nothing: text for a missing number.
 
     Returns:
-        The heads, and a function of the rows of one cell: what stands in its columns.
+        The heads, and a function from the rows of one cell to its columns' texts.
     """
     with_print = {column: part.loc[part["column"] == column, "published"].notna().any() for column in columns}
     heads = [head for column, words in columns.items() for head in [words, "print"][: 1 + with_print[column]]]

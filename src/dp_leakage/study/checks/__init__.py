@@ -12,6 +12,7 @@ from dp_leakage.study.checks.defenses import check_defenses
 from dp_leakage.study.checks.inputs import (
     check_datasets,
     check_design,
+    check_looks,
     check_models,
     check_names,
     check_persons,
@@ -42,6 +43,7 @@ def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
     """
     check_names(study.spec)
     check_published(study.spec, study.folder)
+    check_looks(study.spec)
     check_design(study)
     check_datasets(study)
     check_models(study.spec)
