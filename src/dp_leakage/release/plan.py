@@ -29,14 +29,14 @@ from dp_leakage.privacy.training import Training
 from dp_leakage.release.outside import GAPS
 from dp_leakage.release.statement import enough_noise, training_told
 from dp_leakage.steps._features import Learned, read_features
-from dp_leakage.steps._models import architecture_of, tuned_settings
+from dp_leakage.steps._models import architecture_of, tuned_training
 from dp_leakage.steps.prepare import records_of
 from dp_leakage.study import Study
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.file import load_studies, study_files
 from dp_leakage.study.paths import learned_for, tuned_for
 from dp_leakage.study.protocol import by_person, source_of
-from dp_leakage.study.release_grid import release_grid
+from dp_leakage.study.release_grid import rate_told, release_grid
 from dp_leakage.study.steps import features_of, prepare_settings, project_settings, train_settings
 from dp_leakage.training.released import check_released
 
@@ -223,7 +223,9 @@ def _settings(study: Study, cell: Cell) -> Json:
     path = next(iter(tuned_for(study, cell)), None)
     if path is not None and not path.exists():
         raise UserError(f"{path} is missing: it holds the cell's learning rate; run `dp-leakage run {study.target}`")
-    return tuned_settings(train_settings(study, cell), path)[0]
+    settings = train_settings(study, cell)
+    training, _ = tuned_training(settings, path)
+    return settings | {"training": settings["training"] | rate_told(settings["training"], training.learning_rate)}
 
 
 def _records(

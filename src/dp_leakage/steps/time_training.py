@@ -60,10 +60,14 @@ def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Ep
     rivals = {OPACUS, PYTORCH}
     for cell in settings["cells"]:
         layers = architecture_of(cell, tuple(x.shape[1:]), dataset.n_classes)
-        schedule = {key: cell["training"][key] for key in ("epochs", "batch_size")}
-        private = solved(Protection.read(cell["mechanism"]), dataset_size=settings["n_records"], **schedule)
-        mechanism = None if private is None else private.mechanism
         training = TrainingSettings(**cell["training"])
+        private = solved(
+            Protection.read(cell["mechanism"]),
+            epochs=training.epochs,
+            batch_size=training.batch_size,
+            dataset_size=settings["n_records"],
+        )
+        mechanism = None if private is None else private.mechanism
         with torch.inference_mode():
             ours = start(layers, x, y, rows[None], [seed], training, mechanism)
         found.append(((cell["defense"], OURS), torch.inference_mode()(ours.run_epoch)))

@@ -37,7 +37,7 @@ from dp_leakage.provenance.versions import versions
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._kept import Kept, kept_models
-from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
+from dp_leakage.steps._models import architecture_of, device_of, tuned_training
 from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.checkpoint import checkpoint_beside, forget_beside
 from dp_leakage.training.loop import History
@@ -78,12 +78,17 @@ def main(
         write_json(timing, _timing(started, kept, len(seeds), "cpu"))
         return
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
-    told, chosen = tuned_settings(settings, tuned)
-    schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
+    training, chosen = tuned_training(settings, tuned)
     protection = Protection.read(settings["mechanism"])
     step = None if protection is None else protection.step
     units = units_of(person, subsets[0].numpy())
-    private = solved(protection, blocks=blocks_of(architecture, step), dataset_size=len(units), **schedule)
+    private = solved(
+        protection,
+        epochs=training.epochs,
+        batch_size=training.batch_size,
+        dataset_size=len(units),
+        blocks=blocks_of(architecture, step),
+    )
     mechanism = None if private is None else private.mechanism
     if mechanism is not None:
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
@@ -106,13 +111,13 @@ def main(
                 y,
                 subsets[kept.count :],
                 seeds[kept.count :],
-                TrainingSettings(**in_records(told["training"], mechanism, units)),
+                in_records(training, mechanism, units),
                 mechanism,
                 held=None if held is None else held[kept.count :],
                 evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
                 trace=torch.from_numpy(dataset_of(arrays).traced) if settings.get("traced") else None,
                 device=used,
-                on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
+                on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, training.epochs),
                 **extra,
             )
         except UserError as error:
@@ -252,7 +257,7 @@ def with_players(private: Training, person: np.ndarray, trained: np.ndarray, oth
     return replace(private, records=int(units.max()), moves=others is not None and bool(units.min() < units.max()))
 
 
-def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -> Json:
+def in_records(training: TrainingSettings, mechanism: Mechanism | None, units: np.ndarray) -> TrainingSettings:
     """Return the settings of a training on people, converted to single records.
 
     It takes as many steps, with each record at a person's sampling probability: in batches with the mean number of
@@ -260,13 +265,13 @@ def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -
     """
     if (mechanism is not None and mechanism.unit == PERSON) or len(units) == units.sum():
         return training
-    size, records = training["batch_size"], int(units.sum())
+    size, records = training.batch_size, int(units.sum())
     steps, scaled = math.ceil(len(units) / size), size * records / len(units)
     if mechanism is None or mechanism.sampler != "poisson":
         scaled = math.ceil(records / steps)
     while math.ceil(records / scaled) > steps:  # by rounding
         scaled = math.nextafter(scaled, math.inf)
-    return training | {"batch_size": scaled}
+    return replace(training, batch_size=scaled)
 
 
 def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) -> torch.Tensor:

@@ -200,8 +200,8 @@ def check_tuning(study: Study) -> None:
         available = roles[TUNING] // FOLDS
         require(available >= batch, complaint)
         sizes = {"records": cell.columns["n_records"], "members": cell.columns["n_members"]}
-        tried = same_steps(cell.training["training"], **sizes, available=available)
-        steps = steps_per_epoch(tried["batch_size"], available)
+        tried = same_steps(TrainingSettings(**cell.training["training"]), **sizes, available=available)
+        steps = steps_per_epoch(tried.batch_size, available)
         _check_steps(cell, steps, f"trials on {available} records of role '{TUNING}' for ")
     reached = any(cell.rates for cell in study.cells.values())
     require(reached, "key 'tune' reaches no cell: each has a learning rate of its own, or is not trained here")
