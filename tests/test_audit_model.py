@@ -119,9 +119,9 @@ def test_an_attacker_who_averages_sees_through_dropout_that_is_left_on(ensemble,
         architecture = {"name": "own_dropping:Net", "weights": str(tmp_path / "net.safetensors"), "p": p} | draws
         return module.answers(SETTINGS | {"architecture": architecture}, DATA, ROLES["target_members"][None], [7])
 
-    with pytest.raises(UserError, match="valid is a model without random numbers, or with draws"):
+    with pytest.raises(UserError, match="expected a model without random numbers, or with draws"):
         answers(0.5)
-    with pytest.raises(UserError, match="'draws' of own_dropping:Net is 0; valid is a whole number from 1 on"):
+    with pytest.raises(UserError, match="'draws' of own_dropping:Net is 0; expected a whole number from 1 on"):
         answers(0.5, draws=0)
     averaged = answers(0.5, draws=64)
     net = import_module("own_dropping").Net(10, 0.5)
@@ -431,19 +431,19 @@ def test_a_list_of_members_is_read_by_number_or_name(tmp_path, name, content, na
 
 
 LISTS = {
-    "a number too large": ("m.txt", "1\n5", (), "entry 2 is '5'; valid are row numbers, 0 to 4"),
+    "a number too large": ("m.txt", "1\n5", (), "entry 2 is '5'; expected row numbers, 0 to 4"),
     "a negative number": ("m.npy", np.array([-1]), (), "entry 1 is '-1'"),
-    "a fraction": ("m.txt", "1.5", (), "valid are row numbers"),
-    "an unknown name": ("m.txt", "b\nz", NAMES, "entry 2 is 'z'; valid are names of the data, such as 'a'"),
+    "a fraction": ("m.txt", "1.5", (), "expected row numbers"),
+    "an unknown name": ("m.txt", "b\nz", NAMES, "entry 2 is 'z'; expected names of the data, such as 'a'"),
     "a record twice": ("m.txt", "1\n1", (), "record 1 occurs twice"),
     "flags for numbers": ("m.txt", "0\n1\n0\n1\n1", (), "occurs twice; list each member once"),
     "nobody": ("m.txt", "\n", (), "lists no members"),
     "a header alone": ("m.csv", "member\n", (), "lists no members"),
     "everybody": ("m.txt", "0\n1\n2\n3\n4", (), "has no non-members"),
     "two columns": ("m.csv", "1,2", (), "entry 1 is '1,2'"),
-    "a table of numbers": ("m.npy", np.zeros((2, 2), int), (), "valid is one line of row numbers"),
-    "floating-point numbers": ("m.npy", np.array([1.0]), (), "valid is one line of row numbers"),
-    "too few truth values": ("m.npy", np.array([True, False]), (), "valid is one for each of the 5 records"),
+    "a table of numbers": ("m.npy", np.zeros((2, 2), int), (), "expected one line of row numbers"),
+    "floating-point numbers": ("m.npy", np.array([1.0]), (), "expected one line of row numbers"),
+    "too few truth values": ("m.npy", np.array([True, False]), (), "expected one for each of the 5 records"),
     "Python objects": ("m.npy", np.array([{}], dtype=object), (), "without Python objects"),
     "names that come twice": ("m.txt", "b", ("a", "b", "b", "c", "d"), "two records are called 'b'"),
 }
@@ -475,9 +475,9 @@ P = ["probability_0", "probability_1", "probability_2"]
 MALFORMED = {
     "no member column": (lambda: table().drop(columns="member"), "row order does not identify members"),
     "no label column": (lambda: table().drop(columns="label"), "no column 'label'"),
-    "no outputs": (lambda: table().drop(columns=P), "valid is one of probability_CLASS"),
+    "no outputs": (lambda: table().drop(columns=P), "expected one of probability_CLASS"),
     "two kinds of outputs": (lambda: table(loss=1.0), "has probability and loss"),
-    "one class alone": (lambda: table().drop(columns=P[1:]), "alone; valid is a column"),
+    "one class alone": (lambda: table().drop(columns=P[1:]), "alone; expected a column"),
     "a class without a column": (lambda: table().drop(columns=P[2]), "has no column probability_2"),
     "probabilities that are called scores": (
         lambda: table().rename(columns=lambda name: name.replace("probability", "score")),
@@ -496,9 +496,9 @@ MALFORMED = {
     "sums of a half": (lambda: table().assign(**{p: table()[p] / 2 for p in P}), "add up to 0.5"),
     "sums of 100": (lambda: table().assign(**{p: table()[p] * 100 for p in P}), "outside 0 to 1"),
     "a negative probability": (lambda: at(table(), 5, P[0], -0.1), "outside 0 to 1"),
-    "a missing probability": (lambda: at(table(), 5, P[0], np.nan).astype({P[0]: float}), "valid are finite numbers"),
-    "an infinite score": (lambda: with_losses(table()).assign(loss=np.inf), "valid are finite numbers"),
-    "a text among the outputs": (lambda: at(table(), 5, P[0], "much"), "valid are numbers"),
+    "a missing probability": (lambda: at(table(), 5, P[0], np.nan).astype({P[0]: float}), "expected finite numbers"),
+    "an infinite score": (lambda: with_losses(table()).assign(loss=np.inf), "expected finite numbers"),
+    "a text among the outputs": (lambda: at(table(), 5, P[0], "much"), "expected numbers"),
     "a negative loss": (lambda: at(with_losses(table()), 5, "loss", -1.0).astype({"loss": float}), "a loss below 0"),
     "a member called perhaps": (lambda: at(table(), 5, "member", "perhaps"), "true and false"),
     "a member of 2": (lambda: at(table(), 5, "member", 2), "true and false"),
@@ -574,8 +574,8 @@ P3 = np.full((120, 3), 1 / 3)
 LABELS = np.arange(120) % 3
 GOOD = {"label": LABELS, "member": LABELS > 0, "probability": P3}
 ARRAYS = {
-    "no label": ({"label": None}, "valid are label and one of"),
-    "no outputs": ({"probability": None}, "valid are label and one of"),
+    "no label": ({"label": None}, "expected label and one of"),
+    "no outputs": ({"probability": None}, "expected label and one of"),
     "other lengths": ({"label": LABELS[:5]}, "the number of records must agree"),
     "member of another shape": ({"member": np.ones((3, 120))}, "member has the shape"),
     "record of another shape": ({"record": np.arange(3)}, "record has the shape"),
@@ -594,7 +594,7 @@ def test_a_malformed_archive_of_outputs_gets_one_sentence(here, capsys, what):
 def test_files_that_are_none_get_one_sentence(here, capsys):
     assert "no such file" in error_of(capsys, "--outputs", here / "missing.csv")
     (here / "o.txt").write_text("a")
-    assert "valid for outputs are" in error_of(capsys, "--outputs", here / "o.txt")
+    assert "ends in '.txt'; expected ." in error_of(capsys, "--outputs", here / "o.txt")
     (here / "o.parquet").write_text("a")
     assert "cannot be read as a parquet table" in error_of(capsys, "--outputs", here / "o.parquet")
     np.savez(here / "o.npz", label=np.array([object()], dtype=object))
@@ -619,7 +619,7 @@ def test_references_that_give_the_members_away_are_refused(here, capsys, shares,
     with_members(frame, *shares).to_csv("r.csv", index=False)
     text = error_of(capsys, "--outputs", "o.csv", "--references", "r.csv")
     assert words in text
-    assert "valid are models of random halves of all records, or of none of them" in text
+    assert "expected models of random halves of all records, or of none of them" in text
 
 
 @pytest.mark.parametrize(("shares", "warned"), [((0.65, 0.35), True), ((0.5, 0.5), False)])
@@ -676,7 +676,7 @@ def test_references_that_do_not_fit_get_one_sentence(here, capsys):
     assert "has the label" in said(good.assign(label=good["label"].where(good["record"] != "r7", 2 - good["label"])))
     assert "no column 'record'" in said(good.drop(columns="record"))
     assert "needs --model" in error_of(capsys, "--outputs", here / "o.csv", "--members", "member")
-    assert "valid is --shadows" in error_of(capsys, "--outputs", here / "o.csv", "--shadow-model", "mlp")
+    assert "expected --shadows" in error_of(capsys, "--outputs", here / "o.csv", "--shadow-model", "mlp")
     words = error_of(capsys, "--outputs", here / "o.csv", "--reference-model", "mlp")
     assert "such models are trained on features" in words
 
@@ -787,14 +787,14 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     assert "gives 10 outputs for a record, the labels have 5" in error_of(
         capsys, "--model", "m.onnx", "--data", "few.csv", *given[2:]
     )
-    assert "valid with it is --weights" in error_of(capsys, "--model", "nets:Net", *given)
-    assert "valid with --model is --reference-model" in error_of(
+    assert "it needs --weights" in error_of(capsys, "--model", "nets:Net", *given)
+    assert "use --reference-model with --model" in error_of(
         capsys, "--model", "m.onnx", "--references", "d.csv", *given
     )
     assert "reference_model 'mpl' is unknown" in error_of(
         capsys, "--model", "m.onnx", "--reference-model", "mpl", *given
     )
-    assert "valid with --model is --shadow-model" in error_of(capsys, "--model", "m.onnx", "--shadows", "d.csv", *given)
+    assert "use --shadow-model with --model" in error_of(capsys, "--model", "m.onnx", "--shadows", "d.csv", *given)
     own = ("--model", "m.onnx", *given, "--shadow-model")
     assert "shadow_model 'mpl' is unknown" in error_of(capsys, *own, "mpl")
     assert "cannot be imported" in error_of(capsys, *own, "no_such_nets:Net")
@@ -806,10 +806,10 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     assert "members: lists/members.txt does not exist" in error_of(capsys, "--model", "m.onnx", *away)
     (here / "members.txt").write_text("0\n600")
     listed_there = (*given[:-1], "members.txt")
-    assert "valid are row numbers, 0 to 599" in error_of(capsys, "--model", "m.onnx", *listed_there)
+    assert "expected row numbers, 0 to 599" in error_of(capsys, "--model", "m.onnx", *listed_there)
     assert "key: d.csv has no column 'name'" in error_of(capsys, "--model", "m.onnx", *listed_there, "--key", "name")
     (here / "w.pt").write_bytes(b"\x80\x04no weights")
     named = ("--model", "no_such_nets:Net", "--weights", "w.pt")
-    assert "draws: few; valid is a whole number from 1 on" in error_of(capsys, *named, "--draws", "few", *given)
+    assert "draws: few; expected a whole number from 1 on" in error_of(capsys, *named, "--draws", "few", *given)
     words = error_of(capsys, *named, *given)
     assert "cannot be imported" in words

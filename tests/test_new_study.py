@@ -116,7 +116,7 @@ def test_a_study_has_a_seed_of_its_own_unless_one_is_given(capsys):
     assert loaded(file).spec["seed"] == seeds[0]
     for wrong in ("-1", "x", "1234567890"):
         new_study("wine.csv", "--label", "target", "--seed", wrong, name="wrong", status=1)
-        assert f"seed: '{wrong}' is no seed; valid is a whole number from 0 on" in capsys.readouterr().err
+        assert f"seed: '{wrong}' is no seed; expected a whole number from 0 on" in capsys.readouterr().err
 
 
 def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
@@ -210,7 +210,7 @@ def test_what_makes_data_hard_to_judge_by_is_said_before_anything_is_trained(cap
     [
         (lambda f: f.iloc[:60], ["--label", "target"], "only 60 records of"),
         (lambda f: f[f["target"] == 0], ["--label", "target"], "only one class (0)"),
-        (lambda f: f.assign(target=f.index == 0), ["--label", "target"], "are of the class False; valid are two"),
+        (lambda f: f.assign(target=f.index == 0), ["--label", "target"], "are of the class False; expected two"),
         (lambda f: f, ["--label", "tarjet"], "did you mean 'target'"),
         (lambda f: f, [], "label is missing"),
         (lambda f: f.assign(hue=f["hue"].mask(f.index == 3)), ["--label", "target"], "column 'hue' lacks 1 of 178"),
@@ -230,7 +230,7 @@ def test_data_that_will_not_do_are_refused_in_a_sentence_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("My Study", "wine.csv", "is not a valid name; valid are"),
+        ("My Study", "wine.csv", "is not a valid name; expected"),
         ("taken", "wine.csv", "is there already"),
         ("reconstruct", "wine.csv", "is reserved here"),
         ("mine", "nowhere.csv", "does not exist"),

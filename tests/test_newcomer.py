@@ -65,7 +65,7 @@ ADDITIONS = {
         settings = attack_settings(made, made.cell("digits", "mlp", "none"), "loudest")
         assert settings["module"] == "dp_leakage.attacks.membership.loudest"
         assert settings["settings"] == {"level": 2}
-        refused(lambda: study(attacks={"loudest": {"level": 0}}), "valid is a number above 0")
+        refused(lambda: study(attacks={"loudest": {"level": 0}}), "expected a number above 0")
         refused(lambda: study(attacks={"loudes": {}}), "did you mean 'loudest'")
         """,
     ),
@@ -192,7 +192,7 @@ ADDITIONS = {
         settings = attack_settings(made, made.cell("digits", "mlp", "none"), "yeom")
         assert settings["settings"] == {"probability_floor": 0.0, "sharpness": 2}
         assert settings_of_attack(study().spec, "yeom")["sharpness"] == 1.0
-        refused(lambda: study(attacks={"yeom": {"sharpness": 0}}), "sharpness' is 0; valid is a number above 0")
+        refused(lambda: study(attacks={"yeom": {"sharpness": 0}}), "sharpness' is 0; expected a number above 0")
         refused(lambda: study(attacks={"yeom": {"sharpnes": 1}}), "attacks.yeom.sharpnes'; did you mean 'sharpness'")
         from dp_leakage.reference import reference
         schemas = (read_yaml(Path(f"workflow/schemas/{name}.schema.yaml")) for name in ("config", "study"))

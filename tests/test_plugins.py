@@ -269,7 +269,7 @@ def test_one_file_may_be_several_attacks_whose_settings_say_what_they_hold(tmp_p
     loose, strict = (attack_settings(study, cell, name) for name in ("many_loose", "many_strict"))
     assert (loose["module"], strict["module"]) == ("many", "many")
     assert (loose["settings"], strict["settings"]) == ({"level": 0.5, "of": "margin"}, {"level": 0.01, "of": "loss"})
-    with pytest.raises(UserError, match=r"'attacks\.many_loose\.level' is 2; valid is a number above 0 and below 1"):
+    with pytest.raises(UserError, match=r"'attacks\.many_loose\.level' is 2; expected a number above 0 and below 1"):
         quickstart(tmp_path, attacks={"many_loose": {"level": 2}}, **parts)
     with pytest.raises(UserError, match="did you mean 'many_strict'"):
         quickstart(tmp_path, attacks={"many_stric": {}}, **parts)
@@ -340,14 +340,14 @@ RAW = "Raw(x, y, ('a', 'b'), ('c', 'd'))"
 @pytest.mark.parametrize(
     ("returned", "sentence"),
     [
-        ("x", "load returns ndarray; valid is a dp_leakage.data.raw.Raw"),
-        (f"{RAW}._replace(x=x.astype(float))", "x is float64 (4, 2); valid is float32 with 2 or 4 axes"),
-        (f"{RAW}._replace(y=[0, 1])", "y is list; valid is int64 with 1 axes"),
+        ("x", "load returns ndarray; expected a dp_leakage.data.raw.Raw"),
+        (f"{RAW}._replace(x=x.astype(float))", "x is float64 (4, 2); expected float32 with 2 or 4 axes"),
+        (f"{RAW}._replace(y=[0, 1])", "y is list; expected int64 with 1 axes"),
         (f"{RAW}._replace(y=y[:3])", "x has 4 records and y 3"),
-        (f"{RAW}._replace(y=y + 1)", "record 1 has the label 2; valid are 0 to 1"),
-        (f"{RAW}._replace(y=y * 0)", "2 class_names; valid is one for each of 1 classes of y"),
+        (f"{RAW}._replace(y=y + 1)", "record 1 has the label 2; expected 0 to 1"),
+        (f"{RAW}._replace(y=y * 0)", "2 class_names; expected one for each of 1 classes of y"),
         (f"{RAW}._replace(x=x / 0)", "record 0 has nan in column 'c'"),
-        (f"{RAW}._replace(feature_names=())", "0 feature_names; valid is one for each of 2 columns"),
+        (f"{RAW}._replace(feature_names=())", "0 feature_names; expected one for each of 2 columns"),
         (f"{RAW}._replace(sensitive=np.array([2]))", "sensitive must hold different numbers from 0 to 1"),
         (
             f"{RAW}._replace(given={{'train': np.array([0, 0])}})",
@@ -402,7 +402,7 @@ def test_a_study_names_an_own_layer_and_an_edit_to_it_retrains(tmp_path, monkeyp
     assert code("relu") == ours
     with pytest.raises(UserError, match="did you mean 'softplus'"):
         code("softplsu")
-    with pytest.raises(UserError, match=r"beta. is 0; valid is a number above 0"):
+    with pytest.raises(UserError, match=r"beta. is 0; expected a number above 0"):
         code({"name": "softplus", "beta": 0})
 
 
@@ -549,7 +549,7 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
             "mine.py",
             "ATTACK = {'family': 'membership', 'settings': {'a': {'type': 'integer', 'minimum': 1, 'default': 0}}}\n"
             + SCORE,
-            "key 'settings.a.default' is 0; valid is a whole number from 1 on",
+            "key 'settings.a.default' is 0; expected a whole number from 1 on",
         ),
         (
             "mine.py",
@@ -571,7 +571,7 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
         (
             "mine.py",
             "SOURCE = {'summary': 'Mine.', 'keys': {'path': 'txt'}}\ndef load(spec, data_dir): ...\n",
-            "key 'keys.path' is 'txt'; valid is a JSON Schema",
+            "key 'keys.path' is 'txt'; expected a JSON Schema",
         ),
         (
             "mine.py",
@@ -629,7 +629,7 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
         ("example.py", "MECHANISM = {}\ndef groups(x, y, seed): ...\n", "'example' is a word"),
         ("clip.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'clip' is a word"),
         ("random.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "another Python module is called 'random'"),
-        ("My Attack.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "is not a valid name; valid are"),
+        ("My Attack.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "is not a valid name; expected"),
     ],
 )
 def test_a_mistaken_plugin_gets_one_sentence_with_its_file(tmp_path, file, text, sentence):
@@ -879,7 +879,7 @@ def test_a_plugins_noise_with_bounds_of_its_own_is_refused(tmp_path, monkeypatch
         sys.modules[__name__], "LATE", LATE.replace("    def add(", "    bounds = True\n\n    def add(")
     )
     mechanism = late_noise(tmp_path, monkeypatch)
-    with pytest.raises(UserError, match=r"late: Noise\.bounds is True; valid is False"):
+    with pytest.raises(UserError, match=r"late: Noise\.bounds is True; expected False"):
         trained(mechanism)
 
 

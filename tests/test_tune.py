@@ -10,7 +10,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.provenance.files import read_table, read_tensors
 from dp_leakage.steps import measure_training, prepare, project, train, tune
-from dp_leakage.steps._models import tuned_settings
+from dp_leakage.steps._models import tuned_training
 from dp_leakage.study.paths import DATA, HISTORY, PREPARED, STUDY, TRAINED, tuned_for
 from dp_leakage.study.plan import everything
 from dp_leakage.study.steps import (
@@ -112,13 +112,13 @@ def test_a_cell_trains_with_the_rate_that_was_best_and_its_metrics_say_so(study)
 def test_settings_that_name_a_rate_found_elsewhere_need_its_file(study):
     settings = train_settings(study, study.cell(*PRIVATE))
     with pytest.raises(UserError, match="tuned: missing"):
-        tuned_settings(settings, None)
+        tuned_training(settings, None)
 
 
 def test_of_equal_rates_the_first_is_taken(study, tmp_path):
     cell, file = tuned(load({"tune": {"learning_rate": [3e38, 2e38]}}))
     settings = train_settings(load({"tune": {"learning_rate": [3e38, 2e38]}}), cell)
-    assert tuned_settings(settings, file)[0]["training"]["learning_rate"] == 3e38
+    assert tuned_training(settings, file)[0].learning_rate == 3e38
 
 
 def test_only_cells_without_a_rate_of_their_own_are_tuned_and_only_their_training_waits_for_it():
@@ -153,10 +153,10 @@ def test_what_changes_no_rate_tries_none_again():
         ({"datasets": {"digits": {"roles": {"tuning": None}}}}, r"'datasets.digits.roles' lacks the role 'tuning'"),
         (
             {"datasets": {"digits": {"roles": {"tuning": 40}}}},
-            r"'datasets.digits.roles.tuning' is 40; valid is 50 or",
+            r"'datasets.digits.roles.tuning' is 40; expected 50 or",
         ),
         ({"tune": None}, r"'datasets.digits.roles' has the role 'tuning', which the missing key 'tune' would use"),
-        ({"tune": {"learning_rate": [0]}}, r"tune.learning_rate.0' is 0; valid is a number above 0"),
+        ({"tune": {"learning_rate": [0]}}, r"tune.learning_rate.0' is 0; expected a number above 0"),
         ({"tune": {"learning_rate": [0.1, 0.1]}}, r"tune.learning_rate' is \[0.1, 0.1\], which names something twice"),
         ({"tune": {"batch_size": [5]}}, r"unknown key 'overrides.quickstart.tune.batch_size'"),
     ],

@@ -1,4 +1,4 @@
-"""``dp-leakage COMMAND``, or ``python -m dp_leakage COMMAND``: one command for all that the package does."""
+"""``dp-leakage COMMAND``, or ``python -m dp_leakage COMMAND``: the package's single command."""
 
 import sys
 

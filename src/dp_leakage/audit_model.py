@@ -216,9 +216,9 @@ def _given_outputs(options: argparse.Namespace) -> Given:
         if getattr(options, key):
             option, valid = f"--{key.replace('_', '-')}", "--references" if key == "reference_model" else "--shadows"
             words = "such models are trained on features, which outputs do not have"
-            raise UserError(f"{option}: {words}; valid is {valid}")
+            raise UserError(f"{option}: {words}; expected {valid}")
     if options.model:
-        raise UserError("model: a table of outputs is audited without it; valid is --outputs or --model, not both")
+        raise UserError("model: a table of outputs is audited without it; use --outputs or --model, not both")
     for key in ("weights", "draws", "data", "label", "members", "key", "drop", "categorical", "missing"):
         if getattr(options, key):
             raise UserError(f"--{key}: needs --model; a table of outputs has label, member and record as columns")
@@ -252,7 +252,7 @@ def _dependence(raw: Raw, others: Outputs, file: Path) -> str:
     )
     if difference >= GIVEN_AWAY:
         raise UserError(
-            f"{words}; attacks would find its members by that alone; valid are models of random halves of all records, "
+            f"{words}; attacks would find its members by that alone; expected models of random halves of all records, "
             "or of none of them"
         )
     if difference < NOT_ALIKE or mannwhitneyu(of_members, of_others).pvalue > CHANCE:
@@ -287,7 +287,7 @@ def _given_shadows(file: Path, found: Outputs, path: Path, raw: Raw) -> Json:
     others, shadow = _given_models(file, found, path)
     for outputs, name in ((found, path), (others, file)):
         if outputs.log_probability is None:
-            raise UserError(f"shadows: {name} has only losses or margins; valid are outputs for every class")
+            raise UserError(f"shadows: {name} has only losses or margins; expected outputs for every class")
     if others.member is None:
         raise UserError(
             f"shadows: {file} has no column 'member'; it must list the training records of each shadow model"
@@ -298,14 +298,14 @@ def _given_shadows(file: Path, found: Outputs, path: Path, raw: Raw) -> Json:
         if count < LEAST_MEMBERS:
             raise UserError(
                 f"shadows: model {model} of {file} was trained on {int(row.sum())} of the {len(row)} records that the "
-                f"model under attack was not trained on; valid are at least {LEAST_MEMBERS}, and as many not"
+                f"model under attack was not trained on; expected at least {LEAST_MEMBERS}, and as many not"
             )
     return shadow
 
 
 def _given_model(options: argparse.Namespace) -> Given:
     if not options.model:
-        raise UserError("nothing to attack: valid is --outputs (a table), or --model with --data and --members")
+        raise UserError("nothing to attack: use --outputs (a table), or --model with --data and --members")
     for key in ("data", "members"):
         if not getattr(options, key):
             raise UserError(
@@ -315,11 +315,11 @@ def _given_model(options: argparse.Namespace) -> Given:
     for key in ("references", "shadows"):
         if getattr(options, key):
             valid = "--reference-model" if key == "references" else "--shadow-model"
-            raise UserError(f"--{key}: outputs of other models go with --outputs; valid with --model is {valid}")
+            raise UserError(f"--{key}: outputs of other models go with --outputs; use {valid} with --model")
     path = user_path(options.data)
     source: Json = {"path": path_in_study(path)}
     if os.sep in options.members and not is_there(user_path(options.members)):
-        raise UserError(f"members: {options.members} does not exist; valid is a column, or a file that lists them")
+        raise UserError(f"members: {options.members} does not exist; expected a column, or a file that lists them")
     if is_list(options.members):
         source["members"] = path_in_study(user_path(options.members))
     else:
@@ -332,13 +332,13 @@ def _given_model(options: argparse.Namespace) -> Given:
     if options.weights or ":" in options.model:
         if not options.weights:
             raise UserError(
-                f"model {options.model} is an import path; valid with it is --weights, a .safetensors or state dict"
+                f"model {options.model} is an import path; it needs --weights, a .safetensors or state dict"
             )
         weights = path_in_study(user_path(options.weights))
         model = {"engine": "module", "architecture": {"name": options.model, "weights": weights, **_draws(options)}}
     elif Path(options.model).suffix in NOT_MODELS:
         raise UserError(
-            f"model: {options.model} holds weights or a pickle, which cannot be run alone; valid is an .onnx file, "
+            f"model: {options.model} holds weights or a pickle, which cannot be run alone; expected an .onnx file, "
             "or --model my_module:Class with --weights"
         )
     else:
@@ -363,7 +363,7 @@ def _draws(options: argparse.Namespace) -> dict[str, int]:
     if not options.draws:
         return {}
     if not options.draws.isdecimal() or int(options.draws) < 1:
-        raise UserError(f"draws: {options.draws}; valid is a whole number from 1 on, of answers to average")
+        raise UserError(f"draws: {options.draws}; expected a whole number from 1 on, of answers to average")
     return {"draws": int(options.draws)}
 
 
@@ -374,7 +374,7 @@ def _resolved(source: Json, members: str) -> Json:
     except UserError as error:
         if str(error).startswith("member:") or "no key 'member'" in str(error):  # a zip of images, or a folder
             raise UserError(
-                f"members: {members} is not a file that lists them, and images have no column; valid is such a file "
+                f"members: {members} is not a file that lists them, and images have no column; expected such a file "
                 "(.txt, .csv, .npy) with the images' names as they lie in the folder"
             ) from None
         raise
@@ -402,7 +402,7 @@ def trained_here(name: str, key: str, raw: Raw) -> Json:
         return {"engine": str(found["engine"]), "architecture": {"name": name}}
     if name not in ARCHITECTURES:
         raise UserError(
-            f"{key} {name!r} is unknown; valid are {', '.join(sorted(ARCHITECTURES))}, or the import path of a "
+            f"{key} {name!r} is unknown; expected {', '.join(sorted(ARCHITECTURES))}, or the import path of a "
             "classifier such as sklearn.ensemble:RandomForestClassifier, or of a torch.nn.Module"
         )
     build(name, raw.x.shape[1:], len(raw.class_names))

@@ -50,7 +50,7 @@ SEARCHES = (
     "call; call opacus.accountants.utils.get_noise_multiplier once, and make_private(noise_multiplier=…) in each."
 )
 SAME = (
-    "the trained functions say the same about a canary, in or out, so this audit would find no fault; valid is a "
+    "the trained functions say the same about a canary, in or out, so this audit would find no fault; expected a "
     "training that uses the records that it is given, and outputs that depend on them"
 )
 
@@ -138,9 +138,7 @@ def _outputs(said: object, records: int, classes: int) -> np.ndarray:
     """Check and return a trained function's outputs, float64 (records, classes or more). Raises UserError
     otherwise.
     """
-    valid = (
-        f"for {records} records of {classes} classes; valid are finite numbers, one row a record, one column a class"
-    )
+    valid = f"for {records} records of {classes} classes; expected finite numbers, one row a record, one column a class"
     try:
         found = np.asarray(said)
     except Exception as error:  # lists of unequal lengths, or an object's own way of becoming an array
@@ -173,7 +171,7 @@ def training_function(path: str) -> Train:
     """
     module, _, name = path.partition(":")
     if not module or not name:
-        raise UserError(f"--train is {path!r}; valid is module:function, such as my_module:train")
+        raise UserError(f"--train is {path!r}; expected module:function, such as my_module:train")
 
     def train(x: np.ndarray, y: np.ndarray, seed: int) -> Predict:
         function, file = _imported(path)
@@ -181,7 +179,7 @@ def training_function(path: str) -> Train:
             predict = function(x, y, seed)
         if not callable(predict):
             raise UserError(
-                f"--train {path} returns {type(predict).__name__}; valid is a function from records to outputs"
+                f"--train {path} returns {type(predict).__name__}; expected a function from records to outputs"
             )
 
         def asked(records: np.ndarray) -> np.ndarray:
@@ -202,7 +200,7 @@ def _imported(path: str) -> tuple[Train, Path | None]:
     with blamed(f"--train {path}", file):
         function = getattr(importlib.import_module(module), name)
     if not callable(function):
-        raise UserError(f"--train {path} is {type(function).__name__}; valid is a function (x, y, seed)")
+        raise UserError(f"--train {path} is {type(function).__name__}; expected a function (x, y, seed)")
     return function, file
 
 
@@ -240,7 +238,7 @@ def _write_verdict(path: Path | None, status: int) -> None:
 def _audited(given: argparse.Namespace) -> int:
     """Run the audit, print its result and return the exit status. Raises UserError if it cannot run."""
     if given.claim == "gaussian" and given.delta == 0:
-        raise UserError("--delta is 0, at which Gaussian noise has no ε; valid with --claim gaussian is more than 0")
+        raise UserError("--delta is 0, at which Gaussian noise has no ε; --claim gaussian needs more than 0")
     gaussian = given.claim == "gaussian" or (not given.claim and given.delta > 0)
     claim = (gaussian_dp if gaussian else approximate_dp)(given.delta)
     design = "many_runs" if given.canaries == 1 else "one_run"
@@ -248,7 +246,7 @@ def _audited(given: argparse.Namespace) -> int:
     models = given.models or _chosen(design, claim, share, given)
     if models * given.canaries > MOST_COINS:
         words = f"--models {models} with --canaries {given.canaries} make {models * given.canaries:,} coins"
-        raise UserError(f"{words}; valid are up to {MOST_COINS:,}")
+        raise UserError(f"{words}; expected up to {MOST_COINS:,}")
     found = _announce(design, models, claim, share, given)
     data = _data(given.data, given.records)
     scores, held = scored(training_function(given.train), data, given.canary, given.canaries, models, given.seed)
@@ -319,7 +317,7 @@ def _data(path: str, records: int) -> Dataset:
     if path:
         file = user_path(path)
         if file.suffix != ".npz":
-            raise UserError(f"--data {path}: valid is an .npz with the arrays x and y")
+            raise UserError(f"--data {path}: expected an .npz with the arrays x and y")
         x, y = read_archive(file, lambda names: _wanted(names, file)).values()
     else:
         from sklearn.datasets import load_digits
@@ -329,19 +327,19 @@ def _data(path: str, records: int) -> Dataset:
     where = f"--data {path or 'digits'}"
     if x.dtype.kind not in "biuf" or x.ndim < 2 or not x.size or len(x) != len(y):
         raise UserError(
-            f"{where}: x is {x.dtype} of shape {x.shape} and y of {y.shape}; valid are numbers (n, …) and (n,)"
+            f"{where}: x is {x.dtype} of shape {x.shape} and y of {y.shape}; expected numbers (n, …) and (n,)"
         )
     if y.dtype.kind not in "biuf" or y.ndim != 1 or not (np.isfinite(y) & (y == np.floor(y)) & (y >= 0)).all():
         raise UserError(
-            f"{where}: y is {y.dtype} of shape {y.shape}; valid is a whole number from 0 on for each record"
+            f"{where}: y is {y.dtype} of shape {y.shape}; expected a whole number from 0 on for each record"
         )
     with np.errstate(over="ignore"):  # becomes an infinity, which is refused
         x = x.astype(np.float32)
     check_finite(x, where)
     if not 0 < y.max() < len(y):
-        raise UserError(f"{where}: y goes up to {y.max():g}; valid are classes 0 and 1 or more, fewer than the records")
+        raise UserError(f"{where}: y goes up to {y.max():g}; expected classes 0 and 1 or more, fewer than the records")
     if records > len(x):
-        raise UserError(f"--records is {records}; valid is 2 to the {len(x)} records of the data")
+        raise UserError(f"--records is {records}; expected 2 to the {len(x)} records of the data")
     rows = np.random.default_rng(0).permutation(len(x))
     # The same records, since mislabeling does not need non-members.
     roles = {"target_members": rows[:records], "target_nonmembers": rows[:records]}

@@ -124,7 +124,7 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
         raise UserError("data is missing; name a table, an .npz, a folder of images or a zip of one")
     path = user_path(options.data)
     if not is_there(path):
-        raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
+        raise UserError(f"data: {options.data} does not exist; expected a table, an .npz, a folder of images or a zip")
     if path.suffix.lower() in TABLES and not options.label:
         raise UserError(f"label is missing; name the column of {options.data} that holds the class")
     source: dict[str, Any] = {"path": path_in_study(path)}
@@ -406,7 +406,7 @@ def _seed(given: str) -> int:
     if not given:
         return secrets.randbelow(10**9)
     if not NUMBER.fullmatch(given):
-        raise UserError(f"seed: {given!r} is no seed; valid is a whole number from 0 on, of nine digits at most")
+        raise UserError(f"seed: {given!r} is no seed; expected a whole number from 0 on, of nine digits at most")
     return int(given)
 
 
@@ -435,5 +435,5 @@ def _size(text: str) -> list[int]:
     """Parse ``32x24``, or ``32`` for a square. Raises UserError."""
     sides = text.split("x")
     if len(sides) > 2 or not all(SIDE.fullmatch(side) for side in sides):
-        raise UserError(f"size: {text!r} is no size; valid is HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each")
+        raise UserError(f"size: {text!r} is no size; expected HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each")
     return [int(sides[0]), int(sides[-1])]

@@ -89,7 +89,7 @@ def load(folders: Iterable[str | Path]) -> None:
     """
     for folder in map(Path, folders):
         if not is_dir(folder):
-            raise UserError(f"plugins: {folder} is not a folder; valid are folders with your own Python files")
+            raise UserError(f"plugins: {folder} is not a folder; expected folders with your own Python files")
         add_folder(folder.resolve())
         for path in sorted(filter(Path.is_file, folder.glob("*.py"))):
             if FILES.get(path.stem) != path.resolve():
@@ -210,7 +210,7 @@ def _utility(path: Path, name: str, given: dict[str, Any], functions: Functions)
 
 
 def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
-    """Refuse parts of a mechanism that would not act: only what the file itself defines does, one noise at most."""
+    """Refuse parts of a mechanism that would have no effect, and more than one kind of noise."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
@@ -221,10 +221,12 @@ def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
         for name in named & set(TRAINED) - functions.keys():
             words = f"{name} is imported, assigned or defined under a condition, and so would not act in a training"
             raise UserError(
-                f"plugin {path}, line {node.lineno}: {words}; valid is a plain def or class, or another name"
+                f"plugin {path}, line {node.lineno}: {words}; expected a plain def or class, or another name"
             )
     if functions.keys() >= {"noise", "Noise"}:
-        raise UserError(f"plugin {path}: it defines both noise and Noise, of which one would not act; valid is either")
+        raise UserError(
+            f"plugin {path}: it defines both noise and Noise, of which one would not act; define one of them"
+        )
 
 
 def _named(node: ast.stmt) -> Iterator[str]:
@@ -243,14 +245,14 @@ def _check_relations(path: Path, relations: Any) -> None:
     samplers, neighbors = tuple(SAMPLERS), get_args(Neighbors)
     if not isinstance(relations, dict) or not relations:
         raise UserError(
-            f"plugin {path}: relations is {relations!r}; valid is a mapping such as {{'poisson': ['add_remove']}}"
+            f"plugin {path}: relations is {relations!r}; expected a mapping such as {{'poisson': ['add_remove']}}"
         )
     for sampler, known in relations.items():
         if sampler not in samplers:
             raise UserError(f"plugin {path}: relations has the sampler {sampler!r}; {nearest(sampler, samplers)}")
         if not isinstance(known, list | tuple) or not known:
             raise UserError(
-                f"plugin {path}: relations[{sampler!r}] is {known!r}; valid is a list of {', '.join(neighbors)}"
+                f"plugin {path}: relations[{sampler!r}] is {known!r}; expected a list of {', '.join(neighbors)}"
             )
         for relation in known:
             if relation not in neighbors:

@@ -149,7 +149,7 @@ def _attacks() -> Iterator[tuple[str, ...]]:
 
 
 def _base(name: str) -> str:
-    """Return the first attack of the file that declares an attack: its variants are told as changes to it."""
+    """Return the first attack of the file that declares an attack: its variants are described as changes to it."""
     return next(other for other, entry in ATTACKS.items() if entry.module == ATTACKS[name].module)
 
 
@@ -196,7 +196,7 @@ def _architectures() -> Iterator[tuple[str, ...]]:
 
 
 def _settings(declared: Mapping[str, Mapping[str, Schema]]) -> str:
-    """Return a row for every setting; one for all that have the same rule, whatever their defaults."""
+    """Return a row for every setting; one row for all settings with the same rule, whatever their defaults."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for name, schemas in declared.items():
         for key, schema in schemas.items():

@@ -145,7 +145,7 @@ class Cell:
         for folder in self.folder.parents:
             if is_there(folder / "data.npz"):
                 return Cell(folder)._file("data.npz")
-        raise UserError(f"{self.folder}: no data.npz lies in a folder above it; valid is a cell's folder below results")
+        raise UserError(f"{self.folder}: no data.npz lies in a folder above it; expected a cell's folder below results")
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ def read_cell(folder: str | Path, factory: "Callable[[], nn.Module] | None" = No
     found = Cell(Path(folder), factory)
     if not is_there(found.folder / "signals.npz"):
         raise UserError(
-            f"{folder} holds no signals.npz; valid is a folder such as results/STUDY/DATASET/MODEL/DEFENSE of a study "
+            f"{folder} holds no signals.npz; expected a folder such as results/STUDY/DATASET/MODEL/DEFENSE of a study "
             "that ran"
         )
     return found

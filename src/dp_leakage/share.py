@@ -4,11 +4,11 @@
 
 Everything random in a training follows from its seed. Anyone with a model's file, the seed and the members can train
 the model again, to equal bytes. So anyone with the file, the seed and a guess at the members (or the data) can confirm
-the guess: noise that can be recomputed protects nobody. A small number, such as that of most study files, is found by
-trying; and PyTorch's generator keeps 32 bits of any seed, so a search through all is possible too. A warning says so.
+the guess: noise that can be recomputed protects nobody. A small seed, as in most study files, is found by trying.
+PyTorch's generator keeps 32 bits of any seed, so searching all is possible too. A warning says so.
 
-The copy holds what the following list names of the cells and figures that the report lists, and nothing else. A cell
-that was taken out of the study leaves its files in the folder; they stay there.
+The copy holds only the following, for the cells and figures that the report lists. Files of cells that are no longer in
+the study are not copied.
 
 - figures that show numbers, not records, without hashes of what they were made from
 - the metrics of each cell

@@ -110,8 +110,13 @@ class LogHandler(LogHandlerBase):
     def close(self) -> None:
         """Snakemake ends."""
         self.finish()
-        _running.remove(self)
+        if self in _running:
+            _running.remove(self)
         super().close()
+
+    def filter(self, record: LogRecord) -> bool:
+        """Let the last record of a run pass whatever --quiet drops."""
+        return hasattr(record, "last") or bool(super().filter(record))
 
     def _say(self, record: LogRecord) -> None:
         color = COLORS.get(record.levelno) if self.colored else None

@@ -107,7 +107,7 @@ def test_with_fixed_members_the_references_teach_and_the_target_does_not() -> No
 def test_references_that_trained_on_nobody_asked_about_are_refused() -> None:
     group = repeats(2.0, 4)
     blind = replace(group, trained_on=np.zeros_like(group.trained_on))
-    with pytest.raises(UserError, match="key 'of_person' is learned; valid for that are reference models"):
+    with pytest.raises(UserError, match="key 'of_person' is learned; that needs reference models"):
         learned_odds(lira, group, blind, ONLINE | {"online": False}, 0, by_coins=False)
 
 

@@ -282,7 +282,7 @@ def test_a_bound_that_holds_with_others_can_reach_less():
 
 def test_the_share_and_the_scores_must_make_sense():
     scores, included = planted(1.0, 0, n=10)
-    with pytest.raises(UserError, match="key 'share' is 0; valid is a number above 0 and up to 1"):
+    with pytest.raises(UserError, match="key 'share' is 0; expected a number above 0 and up to 1"):
         one_run_bound(scores, included, ANYTHING, share=0.0)
     with pytest.raises(UserError, match="at least 2 canaries, not 1"):
         many_runs_bound(scores[:1], included[:1], ANYTHING)

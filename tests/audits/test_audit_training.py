@@ -82,7 +82,7 @@ def test_of_a_training_that_ignores_its_records_the_audit_says_nothing(canaries,
 
 def test_data_of_another_kind_are_refused_by_name(module, capsys):
     assert audited(module("def train(x, y, seed):\n    return None\n"), "--data", "my.csv") == FAILED
-    assert "--data my.csv: valid is an .npz with the arrays x and y" in capsys.readouterr().err
+    assert "--data my.csv: expected an .npz with the arrays x and y" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("models", [2, 3, 4, 5, 6, 7])
@@ -161,8 +161,8 @@ def test_an_audit_that_cannot_reach_the_claim_is_refused_before_anything_is_trai
 
 BAD = {
     "raises": ("def train(x, y, seed):\n    raise KeyError('k')\n", "line 2: KeyError: 'k'"),
-    "no function": ("def train(x, y, seed):\n    return 3\n", "returns int; valid is a function"),
-    "wrong shape": ("def train(x, y, seed):\n    return lambda r: r[:, 0]\n", "valid are finite numbers, one row"),
+    "no function": ("def train(x, y, seed):\n    return 3\n", "returns int; expected a function"),
+    "wrong shape": ("def train(x, y, seed):\n    return lambda r: r[:, 0]\n", "expected finite numbers, one row"),
     "exits": ("import sys\ndef train(x, y, seed):\n    sys.exit(0)\n", "line 3: SystemExit: 0"),
     "ends its process": ("import os\ndef train(x, y, seed):\n    os._exit(0)\n", "os._exit(0) would end the job"),
     "ends when imported": ("import os\nos._exit(0)\n", "os._exit(0) would end the job"),

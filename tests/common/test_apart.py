@@ -69,14 +69,14 @@ class Mute(BaseException):
 @pytest.mark.parametrize(
     ("work", "words"),
     [
-        (raises(UserError("key 'x' is 5; valid is 6")), "key 'x' is 5; valid is 6"),
+        (raises(UserError("key 'x' is 5; expected 6")), "key 'x' is 5; expected 6"),
         (raises(KeyError("a\nb")), "it: KeyError: 'a\\nb'"),
         (raises(SystemExit(0)), "it: SystemExit: 0"),
         (raises(KeyboardInterrupt()), "it: KeyboardInterrupt"),
         (raises(GeneratorExit()), "it: GeneratorExit"),
         (raises(RecursionError()), "it: RecursionError"),
         (raises(Mute()), "it ended its process (exit status 3)"),
-        (lambda: os._exit(0), "it ended its process (exit status 0); valid is to return, or to raise an error"),
+        (lambda: os._exit(0), "it ended its process (exit status 0); return, or raise an error"),
         (lambda: os.kill(os.getpid(), signal.SIGTERM), "it was ended by the signal SIGTERM"),
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "it was ended by the signal SIGKILL (out of memory?)"),
         (lambda: iter([{"a": np.array([object()])}]), "it: ValueError"),

@@ -107,13 +107,13 @@ def nested(depth):
     [
         ({"type": "integr"}, "key 'settings.a.type' is 'integr'; did you mean 'integer'"),
         ({"minimun": 0}, "unknown key 'settings.a.minimun'; did you mean 'minimum'"),
-        ({"minimum": "a"}, "key 'settings.a.minimum' is 'a'; valid is a number"),
+        ({"minimum": "a"}, "key 'settings.a.minimum' is 'a'; expected a number"),
         ({"minimum": 1e999}, "settings.a.minimum"),
         ({"enum": []}, "key 'settings.a.enum' is empty"),
         ({"items": {"typ": "text"}}, "unknown key 'settings.a.items.typ'; did you mean 'type'"),
         ({"$ref": "#/$defs/alpa"}, "key 'settings.a.$ref' is '#/$defs/alpa'; did you mean '#/$defs/alpha'"),
         ({"type": "number"}, "key 'settings.a' lacks the key 'default'; it is required"),
-        ({"type": "integer", "minimum": 1, "default": 0}, "'settings.a.default' is 0; valid is a whole number from 1"),
+        ({"type": "integer", "minimum": 1, "default": 0}, "'settings.a.default' is 0; expected a whole number from 1"),
         ({"minimum": 2, "maximum": 1, "type": "number", "default": 1.5}, "key 'settings.a.default' is 1.5"),
         (nested(200) | {"default": []}, "levels"),
         (object(), "settings.a"),
@@ -127,7 +127,7 @@ def test_a_schema_that_is_none_is_refused_in_a_sentence(schema, sentence):
 
 
 def test_settings_are_a_mapping():
-    with pytest.raises(UserError, match=r"^x\.py: settings is \[1\]; valid is a mapping of names to JSON Schemas$"):
+    with pytest.raises(UserError, match=r"^x\.py: settings is \[1\]; expected a mapping of names to JSON Schemas$"):
         settings_of("x.py", {"settings": [1]})
 
 

@@ -83,10 +83,10 @@ SCHEMA = table(
     ("value", "sentence"),
     [
         ({"rat": 1}, "f.yaml: unknown key 'top.rat'; did you mean 'rate'? Valid: how, rate, rows"),
-        ({"rate": 1}, "f.yaml: key 'top.rate' is 1; valid is a number above 0 and below 1"),
+        ({"rate": 1}, "f.yaml: key 'top.rate' is 1; expected a number above 0 and below 1"),
         (
             {"rate": "1e-3"},
-            "f.yaml: key 'top.rate' is '1e-3'; valid is a number above 0 and below 1 (YAML reads 1e-3 as text; write "
+            "f.yaml: key 'top.rate' is '1e-3'; expected a number above 0 and below 1 (YAML reads 1e-3 as text; write "
             "it 1.0e-3, without quotes)",
         ),
         (
@@ -95,7 +95,7 @@ SCHEMA = table(
         ),
         ({"rows": [{"lable": "a"}]}, "f.yaml: unknown key 'top.rows.0.lable'; did you mean 'label'? Valid: label"),
         ({"rows": [{}]}, "f.yaml: key 'top.rows.0' lacks the key 'label'; it is required"),
-        ([], "f.yaml: key 'top' is []; valid is a mapping"),
+        ([], "f.yaml: key 'top' is []; expected a mapping"),
     ],
 )
 def test_a_complaint_names_the_whole_key_the_value_and_what_is_valid(value, sentence):
@@ -107,7 +107,7 @@ def test_a_complaint_names_the_whole_key_the_value_and_what_is_valid(value, sent
 def test_words_follow_references():
     definitions = {"rate": RATE, "row": {"properties": {"rate": {"$ref": "#/$defs/rate"}}}}
     assert words({"$ref": "#/$defs/row/properties/rate"}, definitions) == "a number above 0 and below 1"
-    with pytest.raises(UserError, match=r"^x: key 'settings\.a\.anyOf' is empty; valid is a list of one or more items"):
+    with pytest.raises(UserError, match=r"^x: key 'settings\.a\.anyOf' is empty; expected a list of one or more items"):
         check({"anyOf": []}, SETTING, "x", "settings.a")
 
 

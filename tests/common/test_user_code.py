@@ -90,7 +90,7 @@ def test_an_epsilon_that_is_no_budget_or_does_not_fall_with_the_noise_is_refused
         ("{'relations': {'shuffle': ['zero']}, 'claim': 'bound'}", "has 'zero'; did you mean 'zero_out'"),
         ("{'relations': {'shuffel': ['zero_out']}, 'claim': 'bound'}", "sampler 'shuffel'; did you mean 'shuffle'"),
         ("{'relations': {'shuffle': []}, 'claim': 'bound'}", r"relations\['shuffle'\] is \[\]"),
-        ("{'relations': {'shuffle': 'zero_out'}, 'claim': 'bound'}", "is 'zero_out'; valid is a list"),
+        ("{'relations': {'shuffle': 'zero_out'}, 'claim': 'bound'}", "is 'zero_out'; expected a list"),
         ("{'relations': {}, 'claim': 'bound'}", "relations is {}"),
         ("{'relations': ['shuffle'], 'claim': 'bound'}", "relations is"),
         (
@@ -142,7 +142,7 @@ def test_a_bound_of_ones_own_sees_one_unit_so_that_none_can_depend_on_another(pl
     [
         ("    return None\n", "plugin plug: TypeError|plugin plug: RuntimeError"),
         ("    return 'x'\n", "plugin plug: "),
-        ("    return torch.stack([norms, norms])\n", "valid is one factor"),
+        ("    return torch.stack([norms, norms])\n", "expected one factor"),
         ("    1 / 0\n", "plugin plug, line 5: ZeroDivisionError"),
     ],
 )
@@ -220,8 +220,8 @@ DIRECTS = "    directs = True\n    def add_examples(self, passed, total, model):
         ("    def add(self, step):\n        self.gradient = self.gradient * 0\n", "add does not fill all"),
         ("    def add(self, step):\n        self.gradient.fill_(float('inf'))\n", "add does not fill all"),
         ("    def __init__(self, *given):\n        raise KeyError('x')\n", "plugin plug, line 6: KeyError: 'x'"),
-        (FILLS + "    def tensors(self):\n        return 3\n", "tensors returns int; valid is a dict"),
-        (FILLS + "    def tensors(self):\n        return {'a': 1}\n", "tensors returns dict; valid is a dict"),
+        (FILLS + "    def tensors(self):\n        return 3\n", "tensors returns int; expected a dict"),
+        (FILLS + "    def tensors(self):\n        return {'a': 1}\n", "tensors returns dict; expected a dict"),
         (FILLS + "    def tensors(self):\n        return {}\n", "tensors lacks 'generators'"),
         (
             FILLS + "    def tensors(self):\n        return super().tensors() | {'p': torch.ones(1) / 0}\n",
@@ -278,13 +278,13 @@ DRAW = "def draw(metrics, settings, published):\n    return None\n"
     [
         (
             "ATTACK = {'family': 'membership', 'settings': {1}}\n" + SCORE,
-            "'ATTACK.settings' is set ({1}); valid are numbers",
+            "'ATTACK.settings' is set ({1}); expected numbers",
         ),
         ("ATTACK = {'family': 'membership', 'settings': [1]}\n" + SCORE, "settings is [1]"),
         ("ATTACK = {'family': 'membership', 'settings': 3}\n" + SCORE, "settings is 3"),
         (
             "ATTACK = {'family': 'membership', 'settings': {'a': b'x'}}\n" + SCORE,
-            "is bytes (b'x'); valid are numbers",
+            "is bytes (b'x'); expected numbers",
         ),
         ("ATTACK = {'family': 'membership', 'settings': {1: 2}}\n" + SCORE, "has the key 1"),
         ("ATTACK = {'family': 'membership', 'settings': {'a': 1e999}}\n" + SCORE, "'ATTACK.settings.a' is inf"),
@@ -343,12 +343,12 @@ SAID = Scores(np.ones((2, 3)), np.ones((2, 3), bool))
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        (None, "score returns NoneType; valid is a named tuple of score and flagged"),
+        (None, "score returns NoneType; expected a named tuple of score and flagged"),
         ((SAID.score, SAID.flagged), "score returns tuple"),
-        (SAID._replace(score=SAID.score[:1]), r"score of shape \(1, 3\); valid is \(2, 3\)"),
+        (SAID._replace(score=SAID.score[:1]), r"score of shape \(1, 3\); expected \(2, 3\)"),
         (SAID._replace(score=SAID.score * np.nan), "numbers in score that are not finite"),
-        (SAID._replace(flagged=SAID.score), "float64 as flagged; valid is an array of truth values"),
-        (SAID._replace(score=[[1, 2, 3]] * 2), "list as score; valid is an array of numbers"),
+        (SAID._replace(flagged=SAID.score), "float64 as flagged; expected an array of truth values"),
+        (SAID._replace(score=[[1, 2, 3]] * 2), "list as score; expected an array of numbers"),
     ],
 )
 def test_what_a_plugin_says_of_signals_is_checked_before_it_is_written(said, sentence):
@@ -360,11 +360,11 @@ def test_what_a_plugin_says_of_signals_is_checked_before_it_is_written(said, sen
 @pytest.mark.parametrize(
     ("scored", "sentence"),
     [
-        (None, "score returns NoneType; valid is a pandas.DataFrame"),
+        (None, "score returns NoneType; expected a pandas.DataFrame"),
         (pd.DataFrame(GOOD)[:0], "score returns no rows"),
         (pd.DataFrame(GOOD).drop(columns="flagged"), "no column 'flagged'"),
         (pd.DataFrame(GOOD | {"score": [np.nan, 1.0]}), "not finite"),
-        (pd.DataFrame(GOOD | {"member": [1, 0]}), "column 'member' of int64; valid are truth values"),
+        (pd.DataFrame(GOOD | {"member": [1, 0]}), "column 'member' of int64; expected truth values"),
         (pd.DataFrame(GOOD | {"score": ["a", "b"]}), "column 'score' of"),
         (pd.DataFrame(GOOD | {"repeat": [0, 2]}), "a repeat beyond the models, whose numbers are 0 to 1"),
     ],
@@ -471,7 +471,7 @@ def nets(tmp_path, monkeypatch):
         ("own_nets:silent", "functions that say so: def silent"),
         ("own_nets:made", "is not a torch.nn.Module"),
         ("own_nets:torch", "is not a torch.nn.Module"),
-        ("own_nets:lies", "gives int; valid is a torch.nn.Module"),
+        ("own_nets:lies", "gives int; expected a torch.nn.Module"),
         ("own_nets:fails", "line 16: KeyError: 'boom'"),
         ("own_nets:Wide", "RuntimeError: mat1 and mat2"),
         ("own_nets:One", r"gives \(2,\) torch.float32 for 2 records"),
@@ -518,9 +518,9 @@ def test_a_study_that_names_a_program_as_its_model_runs_nothing(unrun):
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        ("return None", "sample returns NoneType; valid is a list of 2 tensors"),
-        ("return [torch.arange(3)]", "sample returns list; valid is a list of 2 tensors"),
-        ("return [torch.arange(3.0)] * 2", "valid is a list of 2 tensors, int64"),
+        ("return None", "sample returns NoneType; expected a list of 2 tensors"),
+        ("return [torch.arange(3)]", "sample returns list; expected a list of 2 tensors"),
+        ("return [torch.arange(3.0)] * 2", "expected a list of 2 tensors, int64"),
         ("return [torch.tensor([0, 9])] * 2", "positions beyond 0 to 5"),
         ("return [torch.tensor([1, 1])] * 2", "a position twice in one batch"),
         ("raise KeyError('boom')", "plugin plug, line 5: KeyError: 'boom'"),

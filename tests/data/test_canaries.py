@@ -78,7 +78,7 @@ def test_blank_canaries_differ_in_their_labels_alone():
 
 
 def test_too_many_canaries_are_refused_with_the_number_that_there_can_be():
-    with pytest.raises(UserError, match="asks for 81 natural canaries; valid is up to 80"):
+    with pytest.raises(UserError, match="asks for 81 natural canaries; expected up to 80"):
         place(DATA, "natural", 81, True, 0)
 
 

@@ -78,7 +78,7 @@ def test_people_of_a_class_count_beside_their_records():
     assert "1 class with fewer than 10 people in the pool: class1 (20 records of 5 people)." in said
     assert "1 class without any record among the non-members: class1." in said
     assert single_class(data, rows) == (
-        "all 960 records among the non-members are of the class class0; valid are two classes in each part of the "
+        "all 960 records among the non-members are of the class class0; expected two classes in each part of the "
         "split: of others there are only class1 (40 records of 10 people), so add more people, or "
         "draw another split (SEED)"
     )

@@ -162,13 +162,13 @@ def test_the_report_says_whose_claim_a_budget_is(monkeypatch):
         ({"defenses": [{"defense": "none"}, {"defense": "claimed", "epsilon": [1]}]}, "lacks the key 'private'"),
         (
             {"defenses": [{"defense": "none"}, {"defense": "claimed", "epsilon": [1], "models": ["mlp"]}]},
-            "valid is engine estimator",
+            "use engine estimator",
         ),
         (
             {"defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "rdp", "epsilon": [1]}]},
             "engine estimator knows none and claimed alone",
         ),
-        ({"models": {"random_forest": {"architecture": {"name": "forest"}}}}, "valid is a path such as"),
+        ({"models": {"random_forest": {"architecture": {"name": "forest"}}}}, "expected a path such as"),
     ],
 )
 def test_what_estimators_cannot_do_is_refused_before_anything_runs(changes, sentence):

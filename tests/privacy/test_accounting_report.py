@@ -114,7 +114,7 @@ def test_a_whole_batchs_gradient_counts_twice_the_clipping_norm():
 @pytest.mark.parametrize(("sampler", "unit"), [("poisson", "class"), ("class_poisson", "example")])
 def test_groups_that_are_not_drawn_as_groups_have_no_row(sampler, unit):
     assert epsilon_report(Mechanism(sampler, unit, noise_multiplier=1.0), **RUN) == []
-    with pytest.raises(UserError, match=f"unit: '{unit}' cannot be accounted for"):
+    with pytest.raises(UserError, match=f"unit: '{unit}' has no accountant under"):
         check_mechanism("pld", Mechanism(sampler, unit, noise_multiplier=1.0))
 
 

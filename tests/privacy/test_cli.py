@@ -181,7 +181,7 @@ def test_risk_of_a_concentration_needs_its_blocks(capsys):
     [
         (
             ["sigma", "--epsilon", "1", "--fpr", "0.1"],
-            "error: --fpr belongs to another limit; valid with it is --tpr",
+            "error: --fpr belongs to another limit; use it with --tpr",
         ),
         (
             ["sigma", "--advantage", "0.1", "--prior", "0.1"],

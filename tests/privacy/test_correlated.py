@@ -167,7 +167,7 @@ def test_epsilon_and_curve_are_those_of_gaussian_noise_of_as_many_epochs(name, s
 
 def test_a_horizon_below_the_bands_is_refused():
     mechanism = Mechanism("cyclic", noise="banded", noise_multiplier=1.0, settings={"bands": 4, "horizon": 3})
-    with pytest.raises(UserError, match="horizon is 3, but bands is 4; valid is 4 or more"):
+    with pytest.raises(UserError, match="horizon is 3, but bands is 4; expected 4 or more"):
         start_noise(mechanism, torch.zeros(1, 2), 1.0, [torch.Generator()], 8)
 
 

@@ -78,7 +78,7 @@ def test_a_record_moves_the_released_sums_by_at_most_the_root_of_its_epochs(band
 
 
 def test_more_bands_than_an_epoch_has_steps_are_refused():
-    with pytest.raises(UserError, match="bands is 9, but an epoch has 8 steps; valid is 1 to 8"):
+    with pytest.raises(UserError, match="bands is 9, but an epoch has 8 steps; expected 1 to 8"):
         banded_noise(9, 8, streams(1))
 
 

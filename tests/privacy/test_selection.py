@@ -68,7 +68,7 @@ def test_the_runs_drawn_are_as_many_as_promised_on_average_and_even_over_the_gri
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"), [({"mean": 0.5}, "valid is 1 or more"), ({"runs": "ten"}, "runs: 'ten' is unknown")]
+    ("change", "sentence"), [({"mean": 0.5}, "expected 1 or more"), ({"runs": "ten"}, "runs: 'ten' is unknown")]
 )
 def test_numbers_of_runs_without_sense_are_refused(change, sentence):
     with pytest.raises(UserError, match=sentence):

@@ -66,14 +66,14 @@ def test_a_private_projection_is_part_of_the_risk():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({}, "target is {}; valid is {advantage: 0.1}"),
-        ({"advantage": 0.1, "tpr": 0.2}, "valid is {advantage: 0.1}"),
-        ({"advantage": 0}, "target.advantage is 0; valid is a number above 0 and below 1"),
+        ({}, "target is {}; expected {advantage: 0.1}"),
+        ({"advantage": 0.1, "tpr": 0.2}, "expected {advantage: 0.1}"),
+        ({"advantage": 0}, "target.advantage is 0; expected a number above 0 and below 1"),
         ({"advantage": True}, "target.advantage is True"),
         ({"tpr": 0.1}, "lacks the key 'fpr', which tpr needs"),
-        ({"tpr": 0.01, "fpr": 0.05}, "target.tpr is 0.01; valid is above the fpr, 0.05"),
+        ({"tpr": 0.01, "fpr": 0.05}, "target.tpr is 0.01; expected above the fpr, 0.05"),
         ({"advantage": 0.1, "fpr": 0.5}, "unknown key 'fpr'"),
-        ({"precision": 0.3, "prior": 0.5}, "target.precision is 0.3; valid is above the prior, 0.5"),
+        ({"precision": 0.3, "prior": 0.5}, "target.precision is 0.3; expected above the prior, 0.5"),
         ({"precision": 0.99, "prior": 0.001, "fpr": 0.01}, "is never exceeded"),
     ],
 )

@@ -104,11 +104,11 @@ def test_more_twins_could_show_more(small):
     [
         (
             ["--models", "1"],
-            "command line: key 'overrides.quickstart.release.audit.models' is 1; valid is a whole number from 2",
+            "command line: key 'overrides.quickstart.release.audit.models' is 1; expected a whole number from 2",
         ),
         (
             ["--models", "many"],
-            "command line: key 'overrides.quickstart.release.audit.models' is 'many'; valid is a whole number",
+            "command line: key 'overrides.quickstart.release.audit.models' is 'many'; expected a whole number",
         ),
         (
             ["--models", "4", "--canary", "blnk"],

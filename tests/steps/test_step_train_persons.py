@@ -85,7 +85,7 @@ def test_references_have_whole_persons_and_the_targets_rate_steps_and_noise(defe
 @pytest.mark.parametrize(
     ("reference", "complaint"),
     [
-        ({"size": 39}, "'reference.size' is 39; valid is half of the 80 persons of target_members and target_nonmemb"),
+        ({"size": 39}, "'reference.size' is 39; expected half of the 80 persons of target_members and target_nonmemb"),
         ({"engine": "estimator", "architecture": {"name": "sklearn.svm:SVC"}}, "'reference.engine' is set"),
     ],
 )
@@ -98,7 +98,7 @@ def test_references_that_could_not_train_alike_are_refused(reference, complaint)
 def test_learned_needs_references_that_know_the_people_asked_about(changes):
     outsiders = PERSONS["reference"] | {"pool": ["reference_pool"], "size": 15}
     attacks = PERSONS["attacks"] | {"lira_online": None} | changes
-    with pytest.raises(UserError, match="is learned; valid in design split is an attack with reference"):
+    with pytest.raises(UserError, match="is learned; use an attack with reference"):
         persons(attacks=attacks, reference=outsiders, figures=PERSONS["figures"] | {"fig_leakage_lira": None})
 
 

@@ -18,7 +18,7 @@ from dp_leakage.study.steps.parts import part
     ],
 )
 def test_a_note_lets_a_study_do_what_its_accountant_does_not_assume(entry):
-    with pytest.raises(UserError, match=r"'defenses\.1': .* \(or say in accounting_note why it is done\)"):
+    with pytest.raises(UserError, match=r"'defenses\.1': .* \(or explain in accounting_note\)"):
         load({"defenses": [{"defense": "none"}, entry]})
     noted = entry | {"accounting_note": "as the authors' code does"}
     assert len(load({"defenses": [{"defense": "none"}, noted]})["quickstart"].cells) == 2 * (1 + 6)
@@ -80,9 +80,9 @@ def test_groups_are_measured_from_all_membership_attacks_of_a_cell_and_drawn_whe
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"source": "digits"}, "learned_on.source' is the study's own data set; valid is another, whose records are"),
+        ({"source": "digits"}, "learned_on.source' is the study's own data set; use another, whose records are"),
         ({"source": "mnits"}, "learned_on.source': source: 'mnits' is not a data set; did you mean 'mnist'"),
-        ({"architecture": {"name": "nets:Net"}}, "architecture.name' is 'nets:Net'; valid is a built-in architecture"),
+        ({"architecture": {"name": "nets:Net"}}, "architecture.name' is 'nets:Net'; expected a built-in architecture"),
         ({"architecture": {"name": "mpl"}}, "learned_on.architecture.name' is 'mpl'; did you mean 'mlp'"),
         ({"architecture": {"depth": 3}}, "learned_on.architecture': architecture 'mlp' has no setting 'depth'"),
         ({"training": {"momentum": 0.9, "optimizer": "adam"}}, "learned_on.training': momentum 0.9 is for optimizer"),
@@ -103,9 +103,7 @@ def test_features_that_nothing_can_learn_are_refused(changes, sentence):
 def test_learned_features_and_what_they_are_learned_on_come_together():
     with pytest.raises(UserError, match="projection' lacks the key 'learned_on'; features learned needs it"):
         load(projected(features="learned"))
-    with pytest.raises(
-        UserError, match="learned_on' is given, but 'features' is not 'learned'; valid is both or neither"
-    ):
+    with pytest.raises(UserError, match="learned_on' is given, but 'features' is not 'learned'; use both or neither"):
         load(projected(learned_on=LEARNED_ON))
 
 
@@ -115,7 +113,7 @@ def test_learned_features_and_what_they_are_learned_on_come_together():
         ({}, "key 'groups' is missing; figure who draws what it asks for"),
         (
             {"groups": ["class"], "parts": ["yeom"]},
-            "'figures.who.parts' lists yeom; kind groups draws groups, so valid",
+            "'figures.who.parts' lists yeom; kind groups draws groups, so list that too",
         ),
     ],
 )

@@ -49,7 +49,7 @@ def test_an_attack_that_needs_no_reference_learns_from_one_other_repeat(read) ->
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"accountant": "naive"}, "accountant naive is printed of single records; valid is zcdp, gdp, rdp"),
+        ({"accountant": "naive"}, "accountant naive is only for single records; use zcdp, gdp, rdp"),
         ({"accountant": "rdp", "sampler": "wor"}, "sampler wor has an ε for one person in place of another"),
     ],
 )

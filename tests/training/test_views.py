@@ -111,7 +111,7 @@ def test_passes_of_any_width_and_checkpoints_give_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("views", "mechanism", "words"),
     [
-        ({"shift": 2}, None, "valid is e.g."),
+        ({"shift": 2}, None, "expected e.g."),
         ({"count": 0}, None, "views.count is 0 but must be a whole number of at least 1"),
         ({"count": 2, "shift": 10}, None, "more than 10 pixels"),
         (VIEWS, Mechanism("poisson", unit="batch", noise_multiplier=1.0), "each example's whole gradient"),

@@ -56,7 +56,7 @@ def test_data_prepared_from_another_content_are_refused_where_snakemakes_records
         ),
         (
             "overrides={quickstart: {repeats: x}}",
-            "error: command line: key 'overrides.quickstart.repeats' is 'x'; valid is a whole number from 1 to 1000",
+            "error: command line: key 'overrides.quickstart.repeats' is 'x'; expected a whole number from 1 to 1000",
         ),
         (
             "overrides={quickstart: {repeats:3}}",

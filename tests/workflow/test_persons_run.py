@@ -207,7 +207,7 @@ def test_the_page_says_that_it_counts_people(ran):
             "lacks the key 'person', which says whose each record is; defense person",
         ),
         ({"stratified": True}, "is no stratified"),
-        ({"defenses": AUDITED}, "and audits it; valid for an audit"),
+        ({"defenses": AUDITED}, "and audits it; an audit"),
         ({"source": {"person": "nobody"}}, "nobody"),
     ],
 )

@@ -66,7 +66,7 @@ def test_a_release_of_a_cell_that_is_not_there_stops_before_anything_runs(workfl
 def test_a_release_that_would_have_expired_stops_before_anything_runs(workflow):
     workflow.configure(release={"cell": CELL, "expires": "2025-12-31"})
     said = workflow.snakemake("quickstart_release", "--cores", "1", check=False)
-    assert "error: study quickstart: key 'release.expires' is '2025-12-31'; valid is a day as YYYY-MM-DD after" in said
+    assert "error: study quickstart: key 'release.expires' is '2025-12-31'; expected a day as YYYY-MM-DD after" in said
     (workflow.folder / "releases" / f"quickstart-smoke-{CELL.replace('/', '-')}").mkdir(parents=True)
     assert "release.expires" not in workflow.snakemake("quickstart_release", "--dry-run")  # it would be verified
 

@@ -146,7 +146,7 @@ def test_a_study_that_cannot_be_read_is_named_and_left_out_unless_it_is_asked_fo
     [
         (b"scale: smoke\ndata_dir: caf\xe9\n", "config.yaml, line 2 is not UTF-8 text (byte 0xe9)"),
         (b"- scale\n", "config.yaml holds list, not keys and values"),
-        (b"", "config.yaml is empty; valid are keys and values"),
+        (b"", "config.yaml is empty; expected keys and values"),
         (b"scale: [smoke\n", "config.yaml, line 2 is not valid YAML"),
         (b"\tscale: smoke\n", "config.yaml, line 1 is not valid YAML"),
         (b"scale: 2020-99-99\ndata_dir: x\ndevice: cpu\n", "key 'scale' is '2020-99-99'"),

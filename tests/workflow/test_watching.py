@@ -1,6 +1,7 @@
 """What a run prints on a terminal and in a file: one line or few, and errors whole."""
 
 import fcntl
+import logging
 import os
 import pty
 import re
@@ -10,11 +11,13 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from snakemake_logger_plugin_dp_leakage import last_errors
+from snakemake_logger_plugin_dp_leakage import LogHandler, last_errors
 
 JOBS = 60
 # A small DAG of real jobs beside the workflow's own; one job can fail.
@@ -193,3 +196,14 @@ def test_what_runs_nothing_prints_what_snakemake_prints(small, asked):
     clean = lambda text: sorted(re.sub(r"\[\w{3} \w{3} .*\]|\d\d:\d\d:\d\d|(?<=tmpdir=).*", "", text).splitlines())  # noqa: E731
     assert clean(ours) == clean(own)
     assert "error: " not in ours
+
+
+def test_the_last_record_of_a_run_passes_whatever_quiet_drops(monkeypatch):
+    monkeypatch.setattr("snakemake_logger_plugin_dp_leakage.own_folder", lambda: None)
+    settings = dict.fromkeys(("stdout", "dryrun", "verbose", "printshellcmds", "debug_dag"), False)
+    handler, last = LogHandler(SimpleNamespace(**settings, nocolor=True), None), threading.Event()
+    handler.addFilter(lambda record: False)
+    handler.handle(logging.makeLogRecord({"last": last}))
+    assert last.is_set()
+    for _ in range(2):  # Snakemake closes it, and so does the interpreter
+        handler.close()

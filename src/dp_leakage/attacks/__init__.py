@@ -1,13 +1,13 @@
 """The attacks, by name. Importing this reads only the files' declarations; an attack's module is imported when it runs.
 
-An attack is one file of this folder, or a plugin, with a literal ``ATTACK`` at its top (see `common.declarations`);
-its keys are the fields of `Attack`.
+An attack is one file of this folder, or a plugin, with a literal ``ATTACK`` at its top (see `common.declarations`); its
+keys are the fields of `Attack`.
 
-Most attacks read what models say, which is asked once and written to files (``attacks.signals``). Their module defines
-``score(target, reference, settings, seed)``, which returns arrays by name, one value for each model and record
-(``signals.Scores`` for membership). ``target`` are the `Signals` of the models under attack. ``reference`` are those
-of the shadow or reference models that it ``needs``. If it ``learns``, the second argument is ``fitted``, the arrays
-that its ``fit(models, settings, seed)`` made of them, once for all cells that share the models.
+Most attacks read the models' outputs, which are queried once and stored in files (``attacks.signals``). Their module
+defines ``score(target, reference, settings, seed)``, which returns arrays by name, one value for each model and record
+(``signals.Scores`` for membership). ``target`` are the `Signals` of the models under attack. ``reference`` are the
+outputs of the shadow or reference models that the attack ``needs``. If it ``learns``, the second argument is
+``fitted``, the arrays that its ``fit(models, settings, seed)`` made of them, once for all cells that share the models.
 
 Other attacks use the models themselves: ``score(target, data, fitted, settings, seed)`` returns the frame of the score
 file or, in the families that make pictures, (frame, images: name → float32 array); ``fitted`` is None. The frame's
@@ -75,22 +75,22 @@ class Attack:
         needs: the auxiliary models that it compares with or learns from.
         settings: every setting that the attack knows, with its default.
         schemas: of each of them.
-        roles: the data set's roles whose records it uses beside the target's.
-        reads: what it reads of the models: their ``signals``, these with the ``probabilities`` of all classes, these
-            with the records' ``features``, these with the ``losses`` of the targets at every evaluated epoch, or the
-            ``models`` themselves; if the file does not say, the family's default.
+        roles: roles whose records the attack uses besides the target's.
+        reads: the models' outputs that the attack reads: their ``signals``, these with the ``probabilities`` of all
+            classes, these with the records' ``features``, these with the ``losses`` of the targets at every evaluated
+            epoch, or the ``models`` themselves; if the file does not say, the family's default.
         learns: whether it has a ``fit``.
         aware: whether its reference models train under the cell's own defense, if the study has such models.
-        adapts: what an attacker who knows a defense does about it, as the end of a sentence that begins with the
-            attack; "" for other attacks.
-        access: what an attacker must have beside the answers of the finished model, as the end of a sentence that
-            begins with the attack; "" for other attacks.
+        adapts: how an attacker who knows a defense adapts, as the end of a sentence that begins with the attack; "" for
+            other attacks.
+        access: what the attacker needs besides the finished model's outputs, as the end of a sentence that begins with
+            the attack; "" for other attacks.
         on_device: whether it works where the models are, which is a GPU if there is one, as networks that it trains
             should; other attacks run on the CPU.
         draws_as: attacks of a study with the same word here draw alike, such as the same features; "" for an attack
             that draws for itself.
-        of_person: combination of a person's scores (`attacks.persons`) unless the study says: ``sum``
-            if a score is the logarithm of a likelihood ratio.
+        of_person: combination of a person's scores (`attacks.persons`) unless the study says: ``sum`` if a score is the
+            logarithm of a likelihood ratio.
     """
 
     module: str
@@ -233,12 +233,12 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
         raise UserError(f"{where}: it reads losses, which only targets store; use family membership, and remove needs")
     weights = schemas.get("weights", DEFINITIONS["weights"])
     if given["family"] == GRADIENTS and weights.get("items") != DEFINITIONS["weights"]["items"]:
-        shared = 'the setting weights of this family is shared; valid is {"$ref": "#/$defs/weights"}'
+        shared = 'the setting weights of this family is shared; expected {"$ref": "#/$defs/weights"}'
         raise UserError(f"{where}: {shared}")
     if given.get("on_device") and reads != "models":
         raise UserError(f"{where}: it reads no models, so it runs on the CPU; remove on_device")
     if given.get("learns") and not given.get("needs"):
-        raise UserError(f"{where}: `learns` is set but `needs` is not; valid is needs: shadow or reference")
+        raise UserError(f"{where}: `learns` is set but `needs` is not; expected needs: shadow or reference")
     optional = ("needs", "learns", "aware", "of_person", "adapts", "access", "on_device", "draws_as", "label")
     own = {key: given[key] for key in optional if key in given}
     roles = tuple(given.get("roles", ()))

@@ -51,18 +51,18 @@ def score(
     """Guess single features of every target record from its other features and its label.
 
     The two candidate values are quartiles of the feature over all target records, and the question is whether the true
-    value lies above the median, as in the released code of jayaraman2019. The guess there is the candidate whose loss
-    is likelier under N(0, training loss), which is the one with the lower loss; its text says the one whose loss is
-    closest to the mean training loss. If both suit alike, the guess is the lower value.
+    value lies above the median, as in the released code of jayaraman2019. There the guess is the candidate with the
+    lower loss, since it is likelier under N(0, training loss). The paper's text guesses the candidate whose loss is
+    closest to the mean training loss. Ties: the lower value.
 
     Args:
         target: the R models under attack.
         data: features, labels, roles; features are drawn from ``data.sensitive`` unless that is empty.
         fitted: unused, the attack learns nothing.
         settings: ``features``, how many to draw (of those with more than one value); ``candidates``: ``quartiles`` of
-            all values, or ``distinct_quartiles`` of the distinct values (likewise the median; for a binary feature
-            these are its two values). If most values are equal, both quartiles of all values are equal, and the attack
-            learns nothing; ``rule``: ``lower`` or ``closest``.
+            all values, or ``distinct_quartiles`` of the distinct values (and their median). For a binary feature these
+            are its two values. If most values are equal, both quartiles of all values are equal, and the attack learns
+            nothing; ``rule``: ``lower`` or ``closest``.
         seed: draws the features.
 
     Returns:
@@ -120,13 +120,13 @@ def drawn_features(columns: np.ndarray, sensitive: np.ndarray, number: int, seed
     if number > len(varied):
         raise UserError(
             f"attribute inference: key 'features' is {number}, but only {len(varied)} "
-            f"{'sensitive ' if len(sensitive) else ''}features have two values or more; valid is at most that"
+            f"{'sensitive ' if len(sensitive) else ''}features have two values or more; expected at most that"
         )
     return np.sort(np.random.default_rng(seed).permutation(varied)[:number])
 
 
 def question(values: np.ndarray, rule: str) -> tuple[float, float, float]:
-    """Return the low and the high candidate value of a feature with these values, and the boundary between them.
+    """Return the low and the high candidate value of a feature from its values, and the boundary between them.
 
     See ``candidates`` in `score`.
     """

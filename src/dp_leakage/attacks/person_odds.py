@@ -50,7 +50,7 @@ def _fitted(attack: ModuleType, own: Signals, compares: bool, settings: dict, se
     persons, owner = persons_of(own.asked)
     if len(np.unique(persons.trained_on)) < 2:
         words = "models that trained on some of the people asked about and not on others; got none"
-        raise UserError(f"key 'of_person' is learned; valid for that are reference {words}")
+        raise UserError(f"key 'of_person' is learned; that needs reference {words}")
     weights = LogisticRegression(class_weight="balanced", solver="newton-cholesky", tol=1e-8)
     fitted = make_pipeline(StandardScaler(), weights)
     return fitted.fit(np.concatenate(features(said.score, owner)), persons.trained_on.ravel())

@@ -45,9 +45,9 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
         UserError: more queries than exist, or more than one query of records that are not images.
     """
     if not 1 <= queries <= len(QUERIES):
-        raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(QUERIES)}")
+        raise UserError(f"key 'queries' is {queries}; expected 1 to {len(QUERIES)}")
     if queries > 1 and data.x.ndim != 4:
-        raise UserError(f"key 'queries' is {queries}, but the records are not images; valid is 1")
+        raise UserError(f"key 'queries' is {queries}, but the records are not images; expected 1")
     record, role = asked_records(data)
     y = data.y[record]
     margin = np.empty((queries, models.size, len(record)))

@@ -27,15 +27,15 @@ class Signals:
         role: text (n,), the role of each in the study's split.
         trained_on: bool (R, n), which model trained on which record.
         margin: float64 (Q, R, n), ln p_y/(1 − p_y), p_y the probability of the record's class; the first query is the
-            record as it is.
+            unchanged record.
         correct: bool (R, n), whether the class has the largest probability.
         rank: int32 (R, n), the place of the class among all by probability, from 1; ties count against the model.
         probability: float32 (R, n, C), of all classes; None unless it was read.
         x: float32 (n, …), the features; None unless they were read.
         losses: float32 (E, R, n), the loss at each evaluated epoch of the training, in nats; None unless it was read.
         person: int64 (n,), the owner of each record; None if every record has its own owner.
-        left_out: for reference models: whether model r must not judge target r, since the same coins decided about both
-            (it may be the target itself). Only attacks that declare it (``LEAVES_OUT``) receive such signals.
+        left_out: for reference models: whether model r must not judge target r, since both have the same members (they
+            may be the same model). Only attacks that declare it (``LEAVES_OUT``) receive such signals.
     """
 
     record: np.ndarray
@@ -99,7 +99,7 @@ class Signals:
         queries.
         """
         if not 1 <= queries <= len(self.margin):
-            raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(self.margin)}, the number of queries made")
+            raise UserError(f"key 'queries' is {queries}; expected 1 to {len(self.margin)}, the number of queries made")
         return self.margin[0] if queries == 1 else self.margin[:queries].sum(axis=0) / queries
 
     @classmethod
@@ -166,7 +166,7 @@ def score_columns(asked: Signals, said: Mapping[str, np.ndarray]) -> dict[str, A
         said: the attack's result, each (R, n): ``score`` and ``flagged`` of a membership attack.
 
     Returns:
-        repeat int64, record int64, member bool, and what was said, one row per repeat and record.
+        repeat int64, record int64, member bool, and the scores, one row per repeat and record.
     """
     repeats, n = asked.trained_on.shape
     return {

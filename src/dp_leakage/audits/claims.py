@@ -22,8 +22,8 @@ class Claim(NamedTuple):
     Attributes:
         name: the claim's name in a table.
         delta: δ at which ε is read, in [0, 1).
-        curve: strength ≥ 0 → the largest curve that the promise allows, symmetric (as it is the larger of both
-            directions), growing with the strength.
+        curve: strength ≥ 0 → the largest curve that the claim allows; symmetric (the larger of both directions),
+            growing with the strength.
         kind: ``approximate`` and ``gaussian`` have closed forms that some bounds use; ``curve`` is anything else.
         epsilon: strength → ε at ``delta``; by default the strength itself.
         steps: steps of bisection in the search for the largest refuted strength.
@@ -47,7 +47,7 @@ def approximate_dp(delta: float) -> Claim:
 
 @lru_cache
 def gaussian_dp(delta: float) -> Claim:
-    """Return the claim of μ-GDP: composed Gaussian noise without sampling. ε is that of μ at ``delta`` > 0."""
+    """Return the claim of μ-GDP: composed Gaussian noise without sampling. ε is the value for μ at ``delta`` > 0."""
     return Claim("Gaussian DP", delta, lambda epsilon: _gaussian(epsilon, delta), "gaussian")
 
 

@@ -25,7 +25,7 @@ class Audit(NamedTuple):
 
 
 def corrected(confidence: float, comparisons: int) -> float:
-    """Return the confidence of each of several bounds with which all hold together (Bonferroni)."""
+    """Return the confidence that each of several bounds needs, so that all hold together (Bonferroni)."""
     return 1 - (1 - confidence) / comparisons
 
 
@@ -38,13 +38,13 @@ def guesses_of(coins: int, share: float) -> int:
     if coins < 2:
         raise UserError(f"an audit needs at least 2 canaries, not {coins}")
     if not 0 < share <= 1:
-        raise UserError(f"key 'share' is {share:g}; valid is a number above 0 and up to 1")
+        raise UserError(f"key 'share' is {share:g}; expected a number above 0 and up to 1")
     return 2 * max(int(share * coins / 2), 1)
 
 
 def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int:
-    """Count the right guesses among ``guesses``: half of them, with the highest scores, as included, the lowest as
-    not.
+    """Count the right guesses among ``guesses``: half of them guess "included", for the highest scores, and half "not
+    included".
 
     Args:
         scores: (m,) numbers, higher for "included". Among equal scores the order in the array decides.
@@ -56,17 +56,15 @@ def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int
     """
     scores, included = np.asarray(scores), np.asarray(included, dtype=bool)
     if scores.shape != included.shape or scores.ndim != 1:
-        raise UserError(f"scores have shape {scores.shape}, coins {included.shape}; valid is one score for every coin")
+        raise UserError(f"scores have shape {scores.shape}, coins {included.shape}; expected one score for every coin")
     if np.isnan(scores).any():
-        raise UserError(f"score {int(np.isnan(scores).argmax())} is NaN; valid are numbers")
+        raise UserError(f"score {int(np.isnan(scores).argmax())} is NaN; expected numbers")
     order, half = np.argsort(scores, kind="stable"), guesses // 2
     return int(included[order[-half:]].sum() + (~included[order[:half]]).sum())
 
 
 def largest(refuted: Callable[[float], bool], steps: int, most: float) -> float:
-    """Return the largest refuted strength up to ``most`` if all smaller ones are refuted too; 0 if not even 0 is
-    refuted.
-    """
+    """Return the largest refuted strength up to ``most``, with all smaller ones refuted too; 0 if 0 is not refuted."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0

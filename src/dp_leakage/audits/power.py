@@ -72,9 +72,9 @@ def power(
 
 
 def faulty(epsilon: float, delta: float, times: float) -> Curve:
-    """Return the curve of a training that separates the canary ``times`` as far as Gaussian noise of (ε, δ) would.
+    """Return the curve of a training whose noise separates a canary ``times`` as far as Gaussian noise of (ε, δ).
 
-    Without δ there is no such noise: then it is that of an ε as many times as large.
+    For δ = 0 there is no Gaussian noise; the faulty training then has a multiple of ε.
     """
     if delta == 0:
         return approximate_curve(times * epsilon, 0.0)

@@ -81,7 +81,7 @@ def rates_bound(
             ratios = np.stack([(tpr - claim.delta) / fpr, (1 - fpr - claim.delta) / (1 - tpr)])
             return np.log(np.maximum(ratios.max(axis=0), 1.0))
     if claim.kind != "gaussian":
-        raise UserError(f"trials test (ε, δ)-DP or Gaussian DP, not {claim.name}; valid is design many_runs or one_run")
+        raise UserError(f"trials test (ε, δ)-DP or Gaussian DP, not {claim.name}; use design many_runs or one_run")
     mu = np.maximum(ndtri(tpr) - ndtri(fpr), 0.0)
     # ε grows with μ, so one table serves all elements.
     distinct, where = np.unique(mu, return_inverse=True)

@@ -93,7 +93,7 @@ def _children() -> set[int]:
 
 
 def _end_others(before: set[int]) -> None:
-    """End every child that was not there before, and every process that becomes a child by that."""
+    """End every child that was not there before, and every process that becomes a child as a result."""
     while others := [child for child in psutil.Process().children() if child.pid not in before]:
         for child in others:
             with suppress(psutil.NoSuchProcess):
@@ -115,7 +115,7 @@ class _Child:
             head = self._read(HEAD)
             size = int.from_bytes(head[1:])
             if head[0] not in (RESULT, FAILED, DONE) or size > MOST:
-                words = "wrote into the files of its process; valid is to write to files that it opens itself"
+                words = "wrote into the files of its process; write only to files that it opens itself"
                 raise UserError(f"{self.what} {words}")
             content = self._read(size)
             if head[0] == DONE:
@@ -150,9 +150,9 @@ class _Child:
             time.sleep(PATIENCE / 10)
         status = None if self.status is None else os.waitstatus_to_exitcode(self.status)
         if status is None:
-            return "closed the files of its process; valid is to leave open what others opened"
+            return "closed the files of its process; leave open what others opened"
         if status >= 0:
-            return f"ended its process (exit status {status}); valid is to return, or to raise an error"
+            return f"ended its process (exit status {status}); return, or raise an error"
         reason = " (out of memory?)" if -status == signal.SIGKILL else ""
         return f"was ended by the signal {signal.Signals(-status).name}{reason}"
 

@@ -110,7 +110,7 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
     """
     variants = given.get(VARIANTS, {name: {}})
     if not _mappings(variants) or not variants or not _mappings(*variants.values()):
-        raise UserError(f"{where}: {word} has {VARIANTS} {variants!r}; valid is a mapping of names to mappings")
+        raise UserError(f"{where}: {word} has {VARIANTS} {variants!r}; expected a mapping of names to mappings")
     shared = {key: value for key, value in given.items() if key != VARIANTS}
     found: dict[str, Json] = {}
     for variant, own in variants.items():
@@ -153,13 +153,13 @@ def schemas_of(
     """
     written = given.get(key, {})
     if not isinstance(written, dict):
-        raise UserError(f"{where}: {key} is {written!r}; valid is a mapping of names to JSON Schemas")
+        raise UserError(f"{where}: {key} is {written!r}; expected a mapping of names to JSON Schemas")
     return {name: _schema(where, f"{key}.{name}", schema, definitions) for name, schema in written.items()}
 
 
 def _schema(where: str, key: str, written: object, definitions: Mapping[str, Schema]) -> Schema:
     if not isinstance(written, dict) and not key.startswith(SETTINGS):
-        valid = 'valid is a JSON Schema, such as {"type": "string"}'
+        valid = 'expected a JSON Schema, such as {"type": "string"}'
         raise UserError(f"{where}: key '{key}' is {written!r}; {valid}")
     schema = written if isinstance(written, dict) else {DEFAULT: written}
     check_value(schema, where, key)

@@ -6,7 +6,7 @@ from dp_leakage.common.errors import UserError
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 LONGEST = 60  # a file name has room for 255 characters, and names are joined with other words
-VALID = f"up to {LONGEST} small letters, digits and _, a letter first"
+VALID = f"up to {LONGEST} lowercase letters, digits and _, a letter first"
 # The workflow's own rules. No target may have one of their names.
 RULES = (
     "all", "prepare_dataset", "learn_features", "project_pca", "train_target", "train_auxiliary",
@@ -33,7 +33,7 @@ def check_name(name: object, what: str) -> None:
         UserError: it does not match ``NAME`` to the last character, is too long, or reserved.
     """
     if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > LONGEST:
-        raise UserError(f"{what}: {name!r} is not a valid name; valid are {VALID}")
+        raise UserError(f"{what}: {name!r} is not a valid name; expected {VALID}")
     if name in RESERVED:
         raise UserError(f"{what}: '{name}' is reserved here for {_meaning(name)}; choose another name")
 

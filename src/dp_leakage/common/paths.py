@@ -32,7 +32,7 @@ def user_path(text: str) -> Path:
         UserError: a character is not allowed in paths.
     """
     if "\0" in text:
-        raise UserError(f"{text!r} has a null character; valid is the path of a file or folder")
+        raise UserError(f"{text!r} has a null character; expected the path of a file or folder")
     return COPIES.get(text) or Path(os.path.expanduser(text))
 
 

@@ -17,7 +17,7 @@ from dp_leakage.common.errors import UserError, close, nearest
 Schema = Mapping[str, Any]
 MOST = 2**63 - 1  # the largest whole number, whatever it counts
 PATTERNS = {  # of texts, in words
-    "^[a-z][a-z0-9_]*$": "a name of small letters, digits and _ that begins with a letter",
+    "^[a-z][a-z0-9_]*$": "a name of lowercase letters, digits and _, a letter first",
     r"^\S+$": "a text without spaces",
 }
 REFERENCE = "#/$defs/"  # what a reference to a shared definition begins with
@@ -113,7 +113,7 @@ def _sentence(error: Any, where: str, top: str, definitions: Mapping[str, Schema
     place = ": ".join(part for part in (where, f"key '{path}'" if path else "") if part)
     given, rule = error.instance, error.validator_value
     if "propertyNames" in list(error.absolute_schema_path)[-2:]:
-        return f"{place} has the name {given!r}; valid is {words(error.schema, definitions)}"
+        return f"{place} has the name {given!r}; expected {words(error.schema, definitions)}"
     match error.validator:
         case "additionalProperties":
             known = error.schema.get("properties", {})
@@ -123,11 +123,11 @@ def _sentence(error: Any, where: str, top: str, definitions: Mapping[str, Schema
         case "required":
             return f"{place} lacks the key '{next(name for name in rule if name not in given)}'; it is required"
         case "minItems" | "minProperties" | "minLength" if not given:
-            return f"{place} is empty; valid is {words(error.schema, definitions)}"
+            return f"{place} is empty; expected {words(error.schema, definitions)}"
         case "uniqueItems":
-            return f"{place} is {given!r}, which names something twice; valid is each once"
+            return f"{place} is {given!r}, which names something twice; name each once"
         case "not":
-            return f"{place} has {' and '.join(rule['required'])}; valid is one of them"
+            return f"{place} has {' and '.join(rule['required'])}; use one of them"
         case "enum" if isinstance(given, str) and any(isinstance(value, str) for value in rule):
             return f"{place} is {given!r}; {nearest(given, map(_plain, rule))}"
         case "type" if (
@@ -141,10 +141,10 @@ def _sentence(error: Any, where: str, top: str, definitions: Mapping[str, Schema
                 if quoted
                 else f"(YAML reads {given} as text; write it {like}, without quotes)"
             )
-            return f"{place} is {given!r}; valid is {words(error.schema, definitions)} {hint}"
+            return f"{place} is {given!r}; expected {words(error.schema, definitions)} {hint}"
         case _:
             hint = close(given, _names(error.schema)) if isinstance(given, str) else ""
-            return f"{place} is {given!r}; {hint + 'Valid:' if hint else 'valid is'} {words(error.schema, definitions)}"
+            return f"{place} is {given!r}; {hint + 'Valid:' if hint else 'expected'} {words(error.schema, definitions)}"
 
 
 def _referred(reference: str, definitions: Mapping[str, Schema]) -> Schema:

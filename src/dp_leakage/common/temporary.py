@@ -42,7 +42,7 @@ def remove() -> None:
 
 
 def shared_folder() -> Path:
-    """Return the folder for temporary files that processes share which do not know of each other."""
+    """Return the folder for temporary files that independent processes share."""
     folder = Path(tempfile.gettempdir())
     return folder.parent if folder.name.startswith(PREFIX) else folder
 

@@ -68,10 +68,9 @@ def guarded(module: str, thing: str = "") -> AbstractContextManager[None]:
 
 
 def whose(plugin: str, thing: str) -> str:
-    """Name a plugin for a message, with the declaration that is meant if that has a different name.
+    """Name a plugin for a message, with the declaration's name if it differs.
 
-    >>> whose("mine", "mine"), whose("mine", "mine_twice")
-    ('plugin mine', 'plugin mine (mine_twice)')
+    >>> whose("mine", "mine"), whose("mine", "mine_twice") ('plugin mine', 'plugin mine (mine_twice)')
     """
     return f"plugin {plugin}" if thing in ("", plugin) else f"plugin {plugin} ({thing})"
 
@@ -145,9 +144,7 @@ def notice_reads(known: Collection[Path], apart: Collection[Path]) -> None:
 
 
 def _file_read(path: object, mode: str | None, flags: int) -> Path | None:
-    """Return the file that Python opens for reading (of a compiled module its source), or None for writes and
-    non-paths.
-    """
+    """Return the file that Python opens for reading (for a compiled module its source), or None."""
     writes = set(mode or "") & set("wax+") or (not mode and flags & (os.O_WRONLY | os.O_RDWR))
     if writes or not isinstance(path, str | bytes | os.PathLike):
         return None
@@ -184,7 +181,7 @@ def _staying() -> Iterator[None]:
 
 
 def _said(error: BaseException) -> str:
-    """Return the text of an error; empty if the user's exception class cannot produce one."""
+    """Return the text of an error; empty if the user's exception class cannot give one."""
     try:
         return str(error)
     except Exception:
@@ -222,7 +219,7 @@ def amount_by(plugin: str, epsilon: float, case: Any) -> float | None:
     amount = _positive(plugin, f"amount_for returns {said!r} at epsilon {epsilon:g}", said)
     if (spent := spent_by(plugin, amount, case)) > epsilon * (1 + ROUNDING):
         words = f"amount_for returns {amount:g} for epsilon {epsilon:g}, at which epsilon returns {spent:g}"
-        raise UserError(f"plugin {plugin}: {words}; valid is noise that spends at most the budget")
+        raise UserError(f"plugin {plugin}: {words}; expected noise that spends at most the budget")
     return amount
 
 
@@ -236,7 +233,7 @@ def _positive(plugin: str, words: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError, RuntimeError):
         number = None
     if number is None or isinstance(value, bool | str) or not 0 < number < inf:
-        raise UserError(f"plugin {plugin}: {words}; valid is a finite number above 0")
+        raise UserError(f"plugin {plugin}: {words}; expected a finite number above 0")
     return number
 
 

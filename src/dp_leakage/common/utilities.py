@@ -23,7 +23,7 @@ class Utility(NamedTuple):
     Attributes:
         label: as in "loses 5 % of the LABEL".
         score: function of true classes, int64 (n,), and probabilities, float64 (n, classes). Of two classes, 1 is the
-            one that fewer training records have.
+            class with fewer training records.
     """
 
     label: str
@@ -31,13 +31,13 @@ class Utility(NamedTuple):
 
 
 def _balanced_accuracy(labels: np.ndarray, probabilities: np.ndarray) -> float:
-    """Return the mean over the classes of the share that is named rightly."""
+    """Return the mean over the classes of the share of right answers."""
     right = probabilities.argmax(axis=1) == labels
     return float(np.mean([right[labels == one].mean() for one in np.unique(labels)]))
 
 
 def _f1(labels: np.ndarray, probabilities: np.ndarray) -> float:
-    """Return 2 · right / (named + there), of each class that is asked about; 0 where it is neither named nor there."""
+    """Return F1, 2 · right / (named + there), for each queried class; 0 for a class that is neither named nor there."""
     named, found = probabilities.argmax(axis=1), []
     for one in _asked(labels, probabilities):
         both = (named == one).sum() + (labels == one).sum()
@@ -46,7 +46,7 @@ def _f1(labels: np.ndarray, probabilities: np.ndarray) -> float:
 
 
 def _ranking(score: Callable[[np.ndarray, np.ndarray], float], labels: np.ndarray, told: np.ndarray) -> float:
-    """Return the mean of a ranking's score over the classes that are asked about, each against all others.
+    """Return the mean of a ranking's score over the queried classes, each against all others.
 
     NaN of one class alone.
     """
@@ -56,7 +56,7 @@ def _ranking(score: Callable[[np.ndarray, np.ndarray], float], labels: np.ndarra
 
 
 def _asked(labels: np.ndarray, told: np.ndarray) -> Sequence[int]:
-    """Return class 1 of two, else every class that there is."""
+    """Return class 1 of two classes, else every class that occurs."""
     return [1] if told.shape[1] == 2 else np.unique(labels).tolist()
 
 
@@ -68,7 +68,7 @@ def _area(positive: np.ndarray, score: np.ndarray) -> float:
 
 
 def _average_precision(positive: np.ndarray, score: np.ndarray) -> float:
-    """Return Σ (recall − recall before) · precision over the thresholds from the highest on, equal scores together."""
+    """Return Σ (recall − previous recall) · precision over falling thresholds; equal scores count together."""
     order = np.argsort(-score, kind="stable")
     last = np.append(np.diff(score[order]) != 0, True)  # of those with an equal score
     right = np.cumsum(positive[order])[last]
@@ -107,5 +107,5 @@ def label_of(measure: str) -> str:
 
 
 def plugin_files(name: str | None) -> tuple[Any, ...]:
-    """Return the file of a measure that is a plugin's."""
+    """Return the file of a plugin's measure."""
     return (FILES[name],) if name in FILES else ()

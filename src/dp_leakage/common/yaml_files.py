@@ -45,10 +45,10 @@ class _Loader(PARSER):  # type: ignore[misc, valid-type]
     merging: tuple[yaml.MappingNode, ...] = ()  # the mappings that are being put together, the innermost last
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Insert merged keys before a mapping's own keys, which take precedence; of several merged mappings the first
-        does.
+        """Insert merged keys before a mapping's own keys, which take precedence; of several merged mappings, the first
+        wins.
 
-        PyYAML 6.0.4 lets the last hold, and forgets what a merged mapping says over one that it merges itself.
+        PyYAML 6.0.4 keeps the last value, and loses overrides within nested merges.
         """
         if node in self.merging:
             raise yaml.MarkedYAMLError(problem="<< merges a mapping into itself", problem_mark=node.start_mark)
@@ -75,7 +75,7 @@ def read_yaml(path: Path) -> Json:
     """Read a YAML file. Raises UserError if it is missing or not UTF-8, and as `parse` does."""
     if not is_file(path):
         problem = "is not a file" if is_there(path) else "does not exist"
-        raise UserError(f"{path} {problem}; valid is the path of a YAML file")
+        raise UserError(f"{path} {problem}; expected the path of a YAML file")
     try:
         with path.open("rb") as file:
             value = parse(file.read(MAX_TEXT + 1).decode("utf-8-sig"), str(path))
@@ -84,7 +84,7 @@ def read_yaml(path: Path) -> Json:
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from None
     if value is None:
-        raise UserError(f"{path} is empty; valid are keys and values")
+        raise UserError(f"{path} is empty; expected keys and values")
     if not isinstance(value, dict):
         raise UserError(f"{path} holds {type(value).__name__}, not keys and values")
     return value
@@ -101,7 +101,7 @@ def parse(text: str, where: str) -> Any:
         UserError: not YAML, more than one document, too long, a tag, a key that stands twice; see also `check_value`.
     """
     if len(text) > MAX_TEXT:
-        raise UserError(f"{where} has {len(text):,} characters; valid are up to {MAX_TEXT:,}")
+        raise UserError(f"{where} has {len(text):,} characters; expected up to {MAX_TEXT:,}")
     try:
         _check_events(text, where)
         loader = _Loader(text)
@@ -112,7 +112,7 @@ def parse(text: str, where: str) -> Any:
         raise
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(f"{where}{line} is not valid YAML: {error.problem}; valid are keys and values") from None
+        raise UserError(f"{where}{line} is not valid YAML: {error.problem}; expected keys and values") from None
     except Exception as error:  # a parser fails with exceptions of many classes; this block does nothing but parse
         raise UserError(f"{where} is not valid YAML: {str(error).partition(chr(10))[0]}") from None
     check_value(value, where)
@@ -189,16 +189,16 @@ def _check_scalar(value: object, place: str) -> None:
     """Refuse a scalar that is not plain data; ``value`` and its location in the error message."""
     if not isinstance(value, str | int | float | None):
         raise UserError(
-            f"{place} {type(value).__name__} ({value!r:.50}); valid are numbers, texts, truth values and null"
+            f"{place} {type(value).__name__} ({value!r:.50}); expected numbers, texts, truth values and null"
         )
     if isinstance(value, float) and not isfinite(value):
-        raise UserError(f"{place} {value}; valid is a finite number")
+        raise UserError(f"{place} {value}; expected a finite number")
     if isinstance(value, int) and abs(value) >= MAX_WHOLE:
-        raise UserError(f"{place} a whole number of 64 bits or more; valid are those below 2⁶³")
+        raise UserError(f"{place} a whole number of 64 bits or more; expected those below 2⁶³")
     if isinstance(value, str):
         wrong = next((c for c in value if category(c) in ("Cc", "Cs") and c not in BREAKS), None)
         if wrong is not None:
-            raise UserError(f"{place} {value[:50]!r}, with the character {wrong!r}; valid is text that can be shown")
+            raise UserError(f"{place} {value[:50]!r}, with the character {wrong!r}; expected text that can be shown")
 
 
 def written(spec: Mapping[str, Any], header: Iterable[str] = (), comments: Mapping[str, str] | None = None) -> str:

@@ -95,14 +95,14 @@ def _source(where: str, module: str, given: dict[str, Any]) -> Source:
     keys = schemas_of(where, given, DEFINITIONS, "keys")
     for key in keys:
         if key in ("", "source"):
-            raise UserError(f"{where}: keys has {key!r}; valid is a name other than 'source', which every data set has")
+            raise UserError(f"{where}: keys has {key!r}; expected a name other than 'source', which every data set has")
     required, suffixes = given.get("required", ()), given.get("suffixes", ())
     for key in required:
         if key not in keys:
             raise UserError(f"{where}: required has {key!r}, which is no key; {nearest(key, keys)}")
     for suffix in suffixes:
         if "path" not in keys or not suffix.startswith(".") or suffix != suffix.lower():
-            words = "valid are endings in small letters such as '.csv', of a source with the key path"
+            words = "expected lowercase endings such as '.csv', of a source with the key path"
             raise UserError(f"{where}: suffixes has {suffix!r}; {words}")
     files, made_up = tuple(given.get("files", ())), given.get("made_up", False)
     return Source(module, given["summary"], keys, tuple(required), tuple(suffixes), files, made_up)
@@ -155,7 +155,7 @@ def is_at_hand(source: Mapping[str, Any], data_dir: Path) -> bool:
 
 
 def files_of(source: Mapping[str, Any]) -> list[str]:
-    """Return the user's files that a source names; none of a published data set."""
+    """Return the user's files that a source names; empty for a published data set."""
     return [str(source[key]) for key in FILED if key in source]
 
 
@@ -177,9 +177,7 @@ def count(spec: Mapping[str, Any]) -> int | None:
 
 
 def is_existing(source: Mapping[str, Any]) -> bool:
-    """Return whether a source belongs to an external model: the source lists its training records, as tables of outputs
-    do.
-    """
+    """Return whether a source belongs to an external model, so that it lists the training records."""
     return "member" in source or "members" in source or source.get("source") == OUTPUTS
 
 
@@ -244,7 +242,7 @@ def _own_source(path: Any) -> str:
     by_suffix = _by_suffix()
     if suffix not in by_suffix:
         what = f"ends in {suffix!r}" if suffix else "is not a folder and has no suffix"
-        raise UserError(f"path: {path} {what}; valid are a folder of images, {', '.join(sorted(by_suffix))}")
+        raise UserError(f"path: {path} {what}; expected a folder of images, {', '.join(sorted(by_suffix))}")
     return by_suffix[suffix]
 
 

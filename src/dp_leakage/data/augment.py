@@ -22,7 +22,7 @@ def augmented_split(
     """Split images into roles and fill each role up to its size with augmented copies.
 
     Args:
-        raw: images; each is in the result itself.
+        raw: images; each original is part of the result too.
         roles: role → number of records, together at least as many as there are images.
         order: ``after_split`` deals the images to the roles, in proportion to their sizes and class by class, and fills
             each role with copies of its own images, so that no photo is both trained and tested on. ``before_split``
@@ -95,7 +95,7 @@ def _dealt(raw: Raw, sizes: np.ndarray, rng: np.random.Generator) -> list[np.nda
         rows = rng.permutation(np.flatnonzero(raw.y == c))
         if len(rows) < len(sizes):
             raise UserError(
-                f"augment: the class {name} has {len(rows)} images; valid is one for each of the {len(sizes)} roles, "
+                f"augment: the class {name} has {len(rows)} images; expected one for each of the {len(sizes)} roles, "
                 "or before_split"
             )
         ends = np.cumsum(1 + shares(sizes, len(rows) - len(sizes)))

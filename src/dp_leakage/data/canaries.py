@@ -76,7 +76,7 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
     if count > len(pairs):
         same = "" if data.person is not None else " of the same classes"
         where = f"that the members and non-members{same} give" if paired else "of the target's members"
-        raise UserError(f"an audit asks for {count} {kind} canaries; valid is up to {len(pairs)}, the number {where}")
+        raise UserError(f"an audit asks for {count} {kind} canaries; expected up to {len(pairs)}, the number {where}")
     if kind == "feature" and data.x.ndim != 2:
         raise UserError("canary 'feature' needs flat records, and these are images; valid there: blank or gradient")
     chosen, twins = (np.concatenate(rows) for rows in zip(*pairs[:count], strict=True))

@@ -17,7 +17,7 @@ def check_raw(raw: object, where: str) -> Raw:
         UserError: it is not a `Raw`, or breaks a promise of `Raw`.
     """
     if not isinstance(raw, Raw):
-        raise UserError(f"{where} returns {type(raw).__name__}; valid is a dp_leakage.data.raw.Raw")
+        raise UserError(f"{where} returns {type(raw).__name__}; expected a dp_leakage.data.raw.Raw")
     x, y, classes = (
         _array(raw.x, "x", (2, 4), np.float32, where),
         _array(raw.y, "y", (1,), np.int64, where),
@@ -25,7 +25,7 @@ def check_raw(raw: object, where: str) -> Raw:
     )
     if len(x) != len(y) or not len(y):
         raise UserError(
-            f"{where}: x has {len(x)} records and y {len(y)}; valid is one class per record, and at least one record"
+            f"{where}: x has {len(x)} records and y {len(y)}; expected one class per record, and at least one record"
         )
     columns = x.shape[1] if x.ndim == 2 else 0
     _as_many(raw.feature_names, columns, "feature_names", "columns", where)
@@ -46,14 +46,14 @@ def check_raw(raw: object, where: str) -> Raw:
 
 def _as_many(values: tuple[str, ...], count: int, name: str, what: str, where: str) -> None:
     if len(values) != count:
-        raise UserError(f"{where}: {len(values)} {name}; valid is one for each of {count} {what}")
+        raise UserError(f"{where}: {len(values)} {name}; expected one for each of {count} {what}")
 
 
 def _array(value: object, name: str, axes: tuple[int, ...], dtype: type, where: str) -> np.ndarray:
     if isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim in axes:
         return value
     found = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-    raise UserError(f"{where}: {name} is {found}; valid is {dtype.__name__} with {' or '.join(map(str, axes))} axes")
+    raise UserError(f"{where}: {name} is {found}; expected {dtype.__name__} with {' or '.join(map(str, axes))} axes")
 
 
 def _places(value: object, name: str, count: int, where: str) -> None:

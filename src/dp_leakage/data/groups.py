@@ -62,7 +62,7 @@ def groups_of(data: Dataset, by: Iterable[By], names: Names) -> Groups:
 
 
 def repeated(x: np.ndarray) -> np.ndarray:
-    """Return bool (n,): records, of features (n, …), that equal another one up to rounding (`NEAR`).
+    """Return bool (n,): records, of features (n, …), that equal another record up to rounding (`NEAR`).
 
     Equal records have nearly equal projections on a random direction, so they are neighbors in that order.
     """

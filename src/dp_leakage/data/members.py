@@ -36,12 +36,12 @@ def listed(path: Path, n: int, names: Sequence[str] = (), header: str = "") -> d
     if entries and entries[0] not in place and entries[0].lower() in (*HEADERS, header.lower()):
         entries = entries[1:]
     if not entries:
-        raise UserError(f"{path} lists no members; valid is a record's {_kind(names)} on each line")
+        raise UserError(f"{path} lists no members; expected a record's {_kind(names)} on each line")
     member = np.zeros(n, dtype=bool)
     for line, entry in enumerate(entries, start=1):
         if entry not in place:
             valid = f"{_kind(names)}s of the data, such as {names[0]!r}" if len(names) else f"row numbers, 0 to {n - 1}"
-            raise UserError(f"{path}: entry {line} is {entry[:50]!r}; valid are {valid}")
+            raise UserError(f"{path}: entry {line} is {entry[:50]!r}; expected {valid}")
         if member[place[entry]]:
             raise UserError(f"{path}: record {entry} occurs twice; list each member once")
         member[place[entry]] = True
@@ -66,9 +66,9 @@ def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
 def _entries(path: Path, n: int) -> list[str]:
     """Return the list's entries as texts; truth values become row numbers."""
     if not is_file(path):
-        raise UserError(f"{path}: no such file; valid is a list of members ({', '.join(SUFFIXES)})")
+        raise UserError(f"{path}: no such file; expected a list of members ({', '.join(SUFFIXES)})")
     if path.stat().st_size > MAX_BYTES:
-        raise UserError(f"{path} has {path.stat().st_size:,} bytes; valid for a list of members are {MAX_BYTES:,}")
+        raise UserError(f"{path} has {path.stat().st_size:,} bytes; a list of members has up to {MAX_BYTES:,}")
     if path.suffix.lower() != ".npy":
         try:
             lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -83,7 +83,7 @@ def _entries(path: Path, n: int) -> list[str]:
         raise UserError(f"{path} cannot be read as an array without Python objects ({error})") from None
     if not isinstance(found, np.ndarray) or found.ndim != 1 or found.dtype.kind not in "biuU":
         shown = f"{found.dtype} of shape {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
-        raise UserError(f"{path} holds {shown}; valid is one line of row numbers, names or truth values")
+        raise UserError(f"{path} holds {shown}; expected one line of row numbers, names or truth values")
     if found.dtype.kind == "b" and len(found) != n:
-        raise UserError(f"{path} has {len(found)} truth values; valid is one for each of the {n} records")
+        raise UserError(f"{path} has {len(found)} truth values; expected one for each of the {n} records")
     return [str(entry) for entry in (np.flatnonzero(found) if found.dtype.kind == "b" else found).tolist()]

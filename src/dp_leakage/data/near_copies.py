@@ -48,18 +48,18 @@ def counted(group: np.ndarray) -> Copies:
 
 
 def copy_groups(x: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Group near-copies: int64 (n,) from 0 on, in the order of the groups' first records. A record without a copy
-    is a group of its own.
+    """Group near-copies: int64 (n,) from 0 on, in the order of the groups' first records. A record without a copy is a
+    group of its own.
 
     Two records are linked if they are equal, or if they are so near on both sides that chance has it for less than .05
     of n records. Where records are spread evenly in m dimensions around one, (d/d₂₀)^m is uniform for those of its 20
     nearest that are nearer than the last, so that for the nearest it is below t with a chance of 1 − (1 − t)¹⁹. m is
-    the median over the records of log 5/log(d₁₀₀/d₂₀) (Levina & Bickel 2004). Below 300 records smaller ranks stand
-    for 20 and 100. More than 20 equal records are no copies, but what these data have. Groups are connected
-    components. A copy that is not found may still exist. Time grows with n².
+    the median over the records of log 5/log(d₁₀₀/d₂₀) (Levina & Bickel 2004). Below 300 records smaller ranks stand for
+    20 and 100. More than 20 equal records are usual for the data, not copies. Groups are connected components. A copy
+    that is not found may still exist. Time grows with n².
 
     Args:
-        x: (n, …) features; columns count in units of their own spread. In a table with columns of numbers, those of
+        x: (n, …) features; columns count in units of their own spread. In a table with columns of numbers, columns of
             categories are left out: the few records that agree in all of them would be near for that alone.
         seed: of the directions.
     """
@@ -71,7 +71,7 @@ def copy_groups(x: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def _equal(x: np.ndarray) -> np.ndarray:
-    """Return pairs, (k, 2), of equal records: of at most `NEAR` equal ones, each with the first."""
+    """Return pairs, (k, 2), of equal records: each record with the first of at most `NEAR` equal ones."""
     rows = np.ascontiguousarray(x.reshape(len(x), -1) + 0)  # + 0 makes -0.0 and 0.0 the same bytes
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)
     _, first, place, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)

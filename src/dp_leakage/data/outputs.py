@@ -62,9 +62,9 @@ def read_outputs(path: Path, member: bool = True) -> Outputs:
         UserError: whatever is wrong with the file, in one sentence that names it.
     """
     if not is_file(path):
-        raise UserError(f"{path}: no such file; valid is a table of outputs ({', '.join(SUFFIXES)})")
+        raise UserError(f"{path}: no such file; expected a table of outputs ({', '.join(SUFFIXES)})")
     if path.suffix.lower() not in SUFFIXES:
-        raise UserError(f"{path} ends in {path.suffix!r}; valid for outputs are {', '.join(SUFFIXES)}")
+        raise UserError(f"{path} ends in {path.suffix!r}; expected {', '.join(SUFFIXES)}")
     frame = _from_arrays(path) if path.suffix.lower() == ".npz" else _table(path)
     return _outputs(frame, path, member)
 
@@ -122,12 +122,12 @@ def _from_arrays(path: Path) -> "pd.DataFrame":
     given = [kind for kind in KINDS if kind in arrays]
     if "label" not in arrays or len(given) != 1:
         raise UserError(
-            f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}; valid are label and one of "
+            f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}; expected label and one of "
             f"{', '.join(KINDS)}"
         )
     (kind,) = given
     if arrays["label"].ndim != 1 or not arrays["label"].size:
-        raise UserError(f"{path}: label has the shape {arrays['label'].shape}; valid is (n,), one for each record")
+        raise UserError(f"{path}: label has the shape {arrays['label'].shape}; expected (n,), one for each record")
     for name, types in ARRAYS.items():
         if name in arrays and arrays[name].dtype.kind not in types:
             words = "numbers" if types == NUMERIC else "numbers or texts"
@@ -147,12 +147,12 @@ def _from_arrays(path: Path) -> "pd.DataFrame":
     columns: dict[str, np.ndarray] = {}
     for name, each in (("record", arrays.get("record", np.arange(n))), ("label", arrays["label"])):
         if each.shape != (n,):
-            raise UserError(f"{path}: {name} has the shape {each.shape}; valid is ({n},), one for each record")
+            raise UserError(f"{path}: {name} has the shape {each.shape}; expected ({n},), one for each record")
         columns[name] = np.tile(each, queries * models)
     if "member" in arrays:
         if arrays["member"].shape not in ((n,), (models, n)):
             raise UserError(
-                f"{path}: member has the shape {arrays['member'].shape}; valid is ({n},) or ({models}, {n})"
+                f"{path}: member has the shape {arrays['member'].shape}; expected ({n},) or ({models}, {n})"
             )
         columns["member"] = np.broadcast_to(arrays["member"], (queries, models, n)).ravel()
     columns["model"] = np.tile(np.repeat(np.arange(models), n), queries)
@@ -162,7 +162,7 @@ def _from_arrays(path: Path) -> "pd.DataFrame":
     classes = arrays.get("classes", np.arange(values.shape[3]))
     if classes.shape != values.shape[3:]:
         raise UserError(
-            f"{path}: classes has the shape {classes.shape}; valid is {values.shape[3:]}, a name for each column"
+            f"{path}: classes has the shape {classes.shape}; expected {values.shape[3:]}, a name for each column"
         )
     flat = values.reshape(-1, values.shape[3])
     return pd.DataFrame(columns | {f"{kind}_{name}": flat[:, c] for c, name in enumerate(classes)})
@@ -192,7 +192,7 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
         if kind == "loss":
             _require(
                 (values >= 0)[..., 0],
-                f"{path}: record {{record}} has a loss below 0; valid are cross-entropies",
+                f"{path}: record {{record}} has a loss below 0; expected cross-entropies",
                 record,
             )
         margin = from_losses(values[..., 0]) if kind == "loss" else values[..., 0].astype(np.float64)
@@ -228,12 +228,12 @@ def _kind(frame: "pd.DataFrame", path: Path) -> tuple[str, list[str]]:
     if len(given) != 1:
         words = f"has {' and '.join(given)}" if given else f"has the columns {', '.join(map(str, list(frame)[:20]))}"
         raise UserError(
-            f"{path} {words}; valid is one of probability_CLASS or score_CLASS for every class, loss, or margin"
+            f"{path} {words}; expected one of probability_CLASS or score_CLASS for every class, loss, or margin"
         )
     ((kind, names),) = given.items()
     if kind in KINDS[:2] and (kind in names or len(names) < 2):
         raise UserError(
-            f"{path}: column {names[0]!r} alone; valid is a column {kind}_CLASS for each of two or more classes"
+            f"{path}: column {names[0]!r} alone; expected a column {kind}_CLASS for each of two or more classes"
         )
     return kind, names
 
@@ -292,18 +292,18 @@ def _agreed(frame: "pd.DataFrame", column: str, order: np.ndarray, path: Path) -
     first = values[order[0, 0]]
     same = (values[order] == first).all(axis=(0, 1))
     if not same.all():
-        raise UserError(f"{path}: a record has several values of {column}, such as {first[~same][0]!r}; valid is one")
+        raise UserError(f"{path}: a record has several values of {column}, such as {first[~same][0]!r}; expected one")
     encode_labels(first, f"{path}: column {column!r}")
     return first
 
 
 def _numbers(column: "pd.Series", where: str) -> np.ndarray:
     if column.dtype.kind not in "iufb":
-        raise UserError(f"{where} holds {column.iloc[0]!r}; valid are numbers")
+        raise UserError(f"{where} holds {column.iloc[0]!r}; expected numbers")
     values = column.to_numpy(np.float64)
     if not np.isfinite(values).all():
         line = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise UserError(f"{where} holds {values[line]} on line {line + 1} of the records; valid are finite numbers")
+        raise UserError(f"{where} holds {values[line]} on line {line + 1} of the records; expected finite numbers")
     return values
 
 
@@ -317,7 +317,7 @@ def _check_probabilities(values: np.ndarray, path: Path, record: np.ndarray) -> 
     off = np.abs(sums - 1).max(axis=(0, 1))
     worst = float(sums[..., off.argmax()].ravel()[0])
     _require(
-        off <= SUM, f"{path}: the probabilities of record {{record}} add up to {worst:.4g}; valid is 1", record, off
+        off <= SUM, f"{path}: the probabilities of record {{record}} add up to {worst:.4g}; expected 1", record, off
     )
 
 
@@ -349,7 +349,7 @@ def aligned(given: Outputs, path: Path, known: Outputs, of: Path) -> Outputs:
     missing = [name for name in record.tolist() if name not in place]
     if missing:
         raise UserError(
-            f"{path}: record {missing[0]} is missing ({len(missing)} of {len(record)}); valid is every record of "
+            f"{path}: record {missing[0]} is missing ({len(missing)} of {len(record)}); expected every record of "
             "the models under attack, by the same name"
         )
     rows = np.array([place[name] for name in record.tolist()])

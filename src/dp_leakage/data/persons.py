@@ -34,23 +34,23 @@ def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
         UserError: a name is missing or neither text nor number, or the names are of fewer than two persons.
     """
     if names.dtype.kind in "mM":
-        raise UserError(f"{where} holds dates or times; valid is a name or number of a person for each record")
+        raise UserError(f"{where} holds dates or times; expected a name or number of a person for each record")
     given = [None if type(name).__name__ in ("NAType", "NaTType") else name for name in names.tolist()]
     wrong = next((name for name in given if name is not None and not isinstance(name, str | Number)), None)
     if wrong is not None:
         raise UserError(
-            f"{where} holds values of type {type(wrong).__name__}; valid is a name or number for each record"
+            f"{where} holds values of type {type(wrong).__name__}; expected a name or number for each record"
         )
     texts = ["" if name is None or name != name else str(name) for name in given]
     texts = ["" if text.strip() in MISSING_VALUES else text for text in texts]
     if "" in texts:
         row = texts.index("")
         raise UserError(
-            f"{where}: record {row} names no person (got {brief(given[row])!r}); valid is a name or number for each"
+            f"{where}: record {row} names no person (got {brief(given[row])!r}); expected a name or number for each"
         )
     found = sorted(set(texts))  # an array of texts would have the length of the longest for each record
     if len(found) < 2:
-        raise UserError(f"{where}: names only one person, '{found[0]}'; valid are two people or more")
+        raise UserError(f"{where}: names only one person, '{found[0]}'; expected two people or more")
     places = {text: place for place, text in enumerate(found)}
     return np.array([places[text] for text in texts], np.int64), tuple(found)
 

@@ -126,7 +126,7 @@ def single_class(raw: Raw, roles: Mapping[str, np.ndarray]) -> str:
             # With one for each role, there is a split in which every role has two classes.
             split = ", or draw another split (SEED)" if _units(raw, everything)[others].sum() >= len(roles) else ""
             return (
-                f"all {len(rows):,} records {PLACES[role]} are of the class {raw.class_names[held[0]]}; valid are two "
+                f"all {len(rows):,} records {PLACES[role]} are of the class {raw.class_names[held[0]]}; expected two "
                 f"classes in each part of the split: of others there are only {known}, so add more {what}{split}"
             )
     return ""

@@ -171,7 +171,7 @@ def fit_private_scaling(
     Args:
         x: (n, channels, …).
         rows: int64, the records that are measured.
-        bounds: (for the means, for the mean squares) > 0; what they are must not depend on private records.
+        bounds: (for the means, for the mean squares) > 0; they must not depend on private records.
         noise: noise multiplier > 0.
         seed: of the noise.
         signed: as in `channel_moments`.
@@ -303,11 +303,10 @@ def noisy_second_moment(x: np.ndarray, rows: np.ndarray, noise: float, seed: int
     d = int(np.prod(x.shape[1:]))
     if d > MAX_SQUARE:
         raise UserError(
-            f"method: private_pca needs a matrix of all pairs of {d:,} features; valid are up to "
-            f"{MAX_SQUARE:,} features"
+            f"method: private_pca needs a matrix of all pairs of {d:,} features; expected up to {MAX_SQUARE:,} features"
         )
     if noise < 0:
-        raise UserError(f"noise: {noise}; valid are numbers from 0 on")
+        raise UserError(f"noise: {noise}; expected numbers from 0 on")
     moment = np.triu(_scatter(x, rows, np.zeros(d), unit=True))
     rng = np.random.default_rng(seed)
     for row in range(d):
@@ -365,7 +364,7 @@ def _of_each_record(x: np.ndarray, settings: dict, learned: Features | None) -> 
     if (groups := settings["groups"]) is not None:
         if x.ndim < 3 or x.shape[1] % groups:
             words = f"records have {x.shape[1]} channels" if x.ndim > 2 else "records have no channels"
-            raise UserError(f"projection: groups is {groups}, but {words}; valid is a divisor of their number")
+            raise UserError(f"projection: groups is {groups}, but {words}; expected a divisor of their number")
         x = group_normalized(x, groups, out=x if settings["features"] != "none" else None)
         notes.append(f"The channels of each record normalized in {groups} groups.")
     return x, notes
@@ -379,7 +378,7 @@ def _of_channels(constants: float | Sequence[float], shape: tuple[int, ...]) -> 
     if given.ndim and (len(shape) < 2 or len(given) != shape[0]):
         words = f"have {shape[0]} channels" if len(shape) > 1 else "have no channels"
         raise UserError(
-            f"projection: mean_std lists {len(given)} constants, but records {words}; valid are one number or one for "
+            f"projection: mean_std lists {len(given)} constants, but records {words}; expected one number or one for "
             "each channel"
         )
     return given.reshape(-1, *[1] * (len(shape) - 1)) if given.ndim else given
@@ -397,7 +396,7 @@ def _checked(dataset: Dataset, settings: dict) -> dict:
         if role not in dataset.roles:
             raise UserError(f"projection: fit_on names {role!r}; {nearest(role, ['all', *dataset.roles])}")
         if settings["fit_on"].count(role) > 1:  # its records would count twice, and move the sums twice as far
-            raise UserError(f"projection: fit_on names {role!r} more than once; valid is each role once")
+            raise UserError(f"projection: fit_on names {role!r} more than once; name each role once")
     for chosen, key in missing_keys(settings):
         raise UserError(f"projection: {key} is missing; {chosen} needs it")
     if settings["scale"] == PRIVATE and dataset.x.ndim < 3:

@@ -38,7 +38,7 @@ class Column(NamedTuple):
         name: the column's.
         categories: the texts that it holds, sorted; empty for numbers. Each becomes a column of zeros and ones, but of
             two only the second does.
-        fill: what stands for a value that is missing (and for a text that is no category); None for nothing.
+        fill: replacement for a missing value (and for a text that is not a category); None for nothing.
         truth: whether its numbers are truth values, 0 and 1.
     """
 
@@ -81,7 +81,7 @@ class Raw(NamedTuple):
         columns: of the user's table, in the order of ``x``; empty if the records are numbers as they stand.
         persons: columns of the user's table that seem to say whose record it is, features or not, and how many
             different values each has (`persons.likely_persons`).
-        divisor: what the numbers of the file were divided by: 255 for images of whole numbers.
+        divisor: divisor of the file's numbers: 255 for images of whole numbers.
         person: int64 (n,), the owner of each record, numbered from 0; None if every record has its own owner.
         people: the names of the people, by these numbers; empty if there are none.
     """
@@ -188,7 +188,7 @@ def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
         )
         labels = labels.astype(np.int64)
     elif labels.dtype.kind not in "iubUO":
-        raise UserError(f"{where}: labels of type {labels.dtype} are not classes; valid are whole numbers or texts")
+        raise UserError(f"{where}: labels of type {labels.dtype} are not classes; expected whole numbers or texts")
     names, y = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         found = f"only one class ({names[0]})" if len(names) else "no records"
@@ -199,7 +199,7 @@ def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
 def check_range(labels: np.ndarray, n_classes: int, where: str, first: int = 0) -> None:
     """Raise UserError for the first label outside ``first`` … ``first + n_classes - 1``."""
     valid = (labels >= first) & (labels < first + n_classes)
-    words = f"{where}: record {{row}} has the label {{value}}; valid are {first} to {first + n_classes - 1}"
+    words = f"{where}: record {{row}} has the label {{value}}; expected {first} to {first + n_classes - 1}"
     _require(valid, words, labels)
 
 
@@ -230,7 +230,7 @@ def member_flags(values: np.ndarray, where: str) -> np.ndarray:
     for line, text in enumerate(texts):
         if text not in MEMBER:
             raise UserError(
-                f"{where}: 'member' is {text!r} on line {line + 1} of the records; valid are 1 and 0, true and "
+                f"{where}: 'member' is {text!r} on line {line + 1} of the records; expected 1 and 0, true and "
                 "false, yes and no"
             )
     return np.array([MEMBER[text] for text in texts], dtype=bool)

@@ -32,7 +32,7 @@ def asked_roles(roles: Collection[str]) -> tuple[str, ...]:
 def population_role(roles: Collection[str]) -> str:
     """Return the role of records that no target trained on and no attack queries.
 
-    That is ``reference_pool``. Design ``coins`` has none, so there it is the new records on which accuracy is measured.
+    That is ``reference_pool``. In design ``coins``, it is the role of the new records, on which accuracy is measured.
     """
     return OUTSIDERS if POOL in roles and REFERENCE_POOL not in roles else REFERENCE_POOL
 

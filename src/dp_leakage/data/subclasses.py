@@ -38,7 +38,7 @@ def by_kmeans(x: np.ndarray, y: np.ndarray, k_sub: int, seed: int) -> np.ndarray
 
 
 def at_random(x: np.ndarray, y: np.ndarray, k_sub: int, seed: int) -> np.ndarray:
-    """Return a random number of each record's own decides its subclass, so that no record moves another. Arguments as
+    """Assign a random subclass to each record, by a number that does not depend on the other records. Arguments as
     `by_kmeans`.
     """
     return y.astype(np.int64) * k_sub + np.random.default_rng(seed).integers(k_sub, size=len(y))

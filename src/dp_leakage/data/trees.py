@@ -96,7 +96,7 @@ def is_folder(path: Path) -> bool:
     except (OSError, ValueError) as error:  # a name of 300 letters, a loop of links, a folder without permission
         raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
     if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-        raise UserError(f"{path}: is neither a file nor a folder; valid is one of them")
+        raise UserError(f"{path}: is neither a file nor a folder; use one of them")
     return stat.S_ISDIR(mode)
 
 
@@ -114,9 +114,9 @@ def _names(path: Path, names: Iterable[str], wanted: Callable[[str], bool]) -> t
 def _check_sizes(path: Path, sizes: Mapping[str, int]) -> None:
     for name, size in sizes.items():
         if size > MAX_FILE:
-            raise UserError(f"{path}: {name!r} has {size:,} bytes; valid are up to {MAX_FILE:,}")
+            raise UserError(f"{path}: {name!r} has {size:,} bytes; expected up to {MAX_FILE:,}")
     if sum(sizes.values()) > MAX_FILES:
-        raise UserError(f"{path}: its files have {sum(sizes.values()):,} bytes; valid are up to {MAX_FILES:,}")
+        raise UserError(f"{path}: its files have {sum(sizes.values()):,} bytes; expected up to {MAX_FILES:,}")
 
 
 def sha256_of(path: Path) -> str:
@@ -205,7 +205,7 @@ def _links_out(member: tarfile.TarInfo) -> bool:
 
 
 def _unsafe(path: Path, name: str) -> UserError:
-    return UserError(f"{path}: the member {name!r} is not allowed in an archive; valid are files inside it")
+    return UserError(f"{path}: the member {name!r} is not allowed in an archive; expected files inside it")
 
 
 def _guarded(path: Path, read: Callable[[str], bytes]) -> Callable[[str], bytes]:

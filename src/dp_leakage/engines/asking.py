@@ -1,6 +1,4 @@
-"""Query an engine's models in a separate process: a model file can hang or exhaust memory, a user's class do
-anything.
-"""
+"""Query an engine's models in a separate process, since a model file or a user's class can hang or exhaust memory."""
 
 from importlib import import_module
 from pathlib import Path
@@ -42,8 +40,8 @@ def asked(
 def limits_of(engine: str, name: str, records: int, trial: bool) -> Limits:
     """Return the limits of a model's process. Training and classes of the user have no time limit.
 
-    An ONNX model may come from anywhere, so a trial with a dozen records is limited to 5 s. The step itself is limited
-    to a minute plus two seconds per record, which a model of that speed meets.
+    An ONNX model may come from anywhere, so a trial with a dozen records is limited to 5 s. The step is limited to a
+    minute plus two seconds per record, which a model of that speed meets.
     """
     if engine != "onnx":
         return Limits(seconds=OWN_TRIAL) if trial else Limits()

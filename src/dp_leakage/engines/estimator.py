@@ -32,7 +32,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
     Args:
         settings: of step ``train``; the architecture is ``name``, ``module:Class``, and the class's arguments. In a
-            cell of defense ``claimed``, it is the one under the model's key ``private``, with the cell's ε.
+            cell of defense ``claimed``, it is the class under the model's key ``private``, with the cell's ε.
         data: the records; images are flattened.
         subsets: int64 (m,) for each of K: the records that it trains on.
         seeds: one for each.
@@ -54,12 +54,12 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
 
 def _with_bounds(architecture: Json, features: int) -> Json:
-    """Return the architecture with bounds of features as libraries want them, from what YAML can write."""
+    """Return the architecture with the bounds of features in the form that libraries expect."""
     changed = dict(architecture)
     for key in ("privacy_bounds", "bounds"):
         if isinstance(bounds := architecture.get(key), list):
             if not holds(bounds, BOUNDS):
-                raise UserError(f"key {key!r} is {bounds!r}; valid are two numbers, the bounds of every feature")
+                raise UserError(f"key {key!r} is {bounds!r}; expected two numbers, the bounds of every feature")
             # InterpretML wants a pair for each feature, diffprivlib a tuple.
             changed[key] = np.tile(np.array(bounds, np.float64), (features, 1)) if key != "bounds" else tuple(bounds)
     return changed
@@ -77,7 +77,7 @@ def made(architecture: Json, seed: int) -> Any:
         takes = inspect.signature(found).parameters
     budget = {key: value for key, value in architecture.get(CLAIMED, {}).items() if key in takes and value is not None}
     if CLAIMED in architecture and "epsilon" not in budget:
-        raise UserError(f"estimator {name!r} takes no epsilon; valid for defense {CLAIMED} is a class that does")
+        raise UserError(f"estimator {name!r} takes no epsilon; defense {CLAIMED} needs a class that does")
     given = {key: value for key, value in architecture.items() if key not in ("name", CLAIMED)} | budget
     own = {"random_state": seed, "n_jobs": 1, "verbose": -1 if package.startswith("lightgbm") else None}
     own |= {"deterministic": True, "force_row_wise": True} if package.startswith("lightgbm") else {}
@@ -97,7 +97,7 @@ def made(architecture: Json, seed: int) -> Any:
         with blamed(where, file):
             has = callable(getattr(estimator, method, None))
         if not has:
-            raise UserError(f"{where} has no {method}; valid is a classifier that gives probabilities")
+            raise UserError(f"{where} has no {method}; expected a classifier that gives probabilities")
     return estimator
 
 
@@ -131,8 +131,8 @@ def _found(name: str) -> Any:
 
 
 def _classes(module: ModuleType) -> list[str]:
-    """Return the names of a module's public classes that return probabilities or are networks; else of all public
-    ones.
+    """Return a module's public classes that return probabilities or are networks; if there are none, all public
+    classes.
     """
     named = {name: one for name, one in vars(module).items() if not name.startswith("_")}
     apt = [name for name, one in named.items() if hasattr(one, "predict_proba") or hasattr(one, "forward")]
@@ -160,12 +160,12 @@ def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name
             raise UserError(f"{where} takes from the records what its ε does not cover ({words})")
     classes = _checked_classes(classes, where, n_classes)
     if found.shape != (len(x), len(classes)) or not np.isfinite(found).all():
-        raise UserError(f"{where} gives outputs of shape {found.shape}; valid are probabilities, one per class")
+        raise UserError(f"{where} gives outputs of shape {found.shape}; expected probabilities, one per class")
     total = found.sum(axis=1)
     if (found < 0).any() or not np.allclose(total, 1, rtol=0, atol=SUM):
         worst = found.min() if (found < 0).any() else total[np.abs(total - 1).argmax()]
         part = "a probability of" if (found < 0).any() else "probabilities that sum to"
-        raise UserError(f"{where} gives {part} {worst:g}; valid are numbers from 0 that sum to 1")
+        raise UserError(f"{where} gives {part} {worst:g}; expected numbers from 0 that sum to 1")
     said = np.zeros((len(x), n_classes))
     said[:, classes] = found
     return said / np.maximum(said.sum(axis=1, keepdims=True), FLOOR)
@@ -176,7 +176,7 @@ def _checked_classes(classes: np.ndarray, where: str, n_classes: int) -> np.ndar
     good = classes.ndim == 1 and classes.dtype.kind in "biuf" and classes.size > 0
     if not good or not np.isin(classes, np.arange(n_classes)).all() or len(np.unique(classes)) != len(classes):
         shown = brief(classes.tolist(), 60)
-        raise UserError(f"{where} has classes_ {shown}; valid are different ones of the classes 0 to {n_classes - 1}")
+        raise UserError(f"{where} has classes_ {shown}; expected different ones of the classes 0 to {n_classes - 1}")
     return classes.astype(np.int64)
 
 

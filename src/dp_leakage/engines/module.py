@@ -43,7 +43,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     where, draws = architecture["name"], architecture.get("draws", 1)
     if type(draws) is not int or draws < 1:
         raise UserError(
-            f"key 'draws' of {where} is {draws!r}; valid is a whole number from 1 on, of answers to average"
+            f"key 'draws' of {where} is {draws!r}; expected a whole number from 1 on, of answers to average"
         )
     module = module_factory(where, data.x.shape[1:], data.n_classes, **arguments)()
     path = user_path(architecture["weights"])
@@ -74,7 +74,7 @@ def _asked(module: torch.nn.Module, x: torch.Tensor, where: str) -> np.ndarray:
 
 def _weights(path: Path) -> dict[str, torch.Tensor]:
     if not is_file(path):
-        raise UserError(f"{path}: no such file; valid are weights as .safetensors or a state dict (.pt)")
+        raise UserError(f"{path}: no such file; expected weights as .safetensors or a state dict (.pt)")
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -85,7 +85,7 @@ def _weights(path: Path) -> dict[str, torch.Tensor]:
             return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError:  # the library's words advise to run the file's code
         valid = "torch.save(model.state_dict(), …), or a .safetensors"
-        raise UserError(f"{path} holds Python objects, which are never loaded; valid is {valid}") from None
+        raise UserError(f"{path} holds Python objects, which are never loaded; expected {valid}") from None
     except Exception as error:
         raise UserError(f"{path} cannot be read as weights without running code ({_words(error)})") from None
 

@@ -63,7 +63,7 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
     import onnxruntime
 
     if not is_file(path):
-        raise UserError(f"{path}: no such file; valid is an ONNX model")
+        raise UserError(f"{path}: no such file; expected an ONNX model")
     data_files(path)  # refuses those elsewhere
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -75,7 +75,7 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type not in TYPES:
         found = ", ".join(f"{one.name}: {one.type}" for one in inputs) or "nothing"
-        raise UserError(f"{path} takes {found}; valid is one input of floating-point numbers, the records")
+        raise UserError(f"{path} takes {found}; expected one input of floating-point numbers, the records")
     rows, padded = _batch(inputs[0].shape, x, path)
     times = _divisor(session.get_modelmeta().custom_metadata_map, path)
 
@@ -90,7 +90,7 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
             raise UserError(f"{path} cannot be run on the records ({_first_line(error)})") from None
         if len(said) != len(filled):
             raise UserError(
-                f"{path} gives {len(said)} rows of outputs for {len(filled)} records; valid is one for each"
+                f"{path} gives {len(said)} rows of outputs for {len(filled)} records; expected one for each"
             )
         return said[: len(part)]
 
@@ -99,7 +99,7 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
     half = len(parts[0]) // 2  # the same records in other company
     if half and not np.allclose(parts[0][:half], ask(x[:half]), *ROUNDING, equal_nan=True):
         raise UserError(
-            f"{path}: its answer for one record depends on the other records of its batch; valid is a model that takes "
+            f"{path}: its answer for one record depends on the other records of its batch; expected a model that takes "
             "each record by itself, for example in evaluation mode"
         )
     return np.concatenate(parts)
@@ -123,7 +123,7 @@ def _divisor(notes: Mapping[str, str], path: Path) -> np.float32:
 def _batch(shape: list[int | str | None], x: np.ndarray, path: Path) -> tuple[int, bool]:
     """Return a model's batch size, and whether it is fixed. Raises UserError for another input shape."""
     if not shape:
-        raise UserError(f"{path} takes a single number; valid is an input (records, …)")
+        raise UserError(f"{path} takes a single number; expected an input (records, …)")
     batch, *one = shape
     wanted = [size if isinstance(size, int) else None for size in one]
     if len(wanted) != x.ndim - 1 or any(w not in (None, s) for w, s in zip(wanted, x.shape[1:], strict=True)):
@@ -133,7 +133,7 @@ def _batch(shape: list[int | str | None], x: np.ndarray, path: Path) -> tuple[in
         return ROWS, False
     if batch > MOST_ROWS:
         raise UserError(
-            f"{path} takes {batch:,} records at once; valid are up to {MOST_ROWS:,}, or an export that takes any number"
+            f"{path} takes {batch:,} records at once; expected up to {MOST_ROWS:,}, or an export that takes any number"
         )
     return batch, True
 
@@ -151,7 +151,7 @@ def check_same(
         UserError: they differ by more than rounding.
     """
     if first.shape != second.shape or not np.allclose(first, second, *ROUNDING, equal_nan=True):
-        raise UserError(f"{where} gives different outputs for the same records; valid is {valid}")
+        raise UserError(f"{where} gives different outputs for the same records; expected {valid}")
 
 
 def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
@@ -166,7 +166,7 @@ def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
         row = int(np.argwhere(~np.isfinite(outputs))[0][0])
         raise UserError(f"{where}: the output for record {row} is not finite")
     if np.abs(outputs).max(initial=0) > MOST:
-        raise UserError(f"{where}: an output is {np.abs(outputs).max():g} in size; valid are up to {MOST:g}")
+        raise UserError(f"{where}: an output is {np.abs(outputs).max():g} in size; expected up to {MOST:g}")
     single = outputs.ndim == 1 or outputs.shape[1] == 1
     if single:
         second = outputs.reshape(-1)

@@ -18,8 +18,8 @@ class Anonymity(NamedTuple):
     Attributes:
         smallest: records in the smallest cell (k of k-anonymity).
         in_small: the share of the records that are in a cell of fewer than `SMALL`.
-        disclosed: the share of the records in whose cell all have one class, so that who knows that somebody was in
-            training and what the model answers knows that person's class.
+        disclosed: share of the records in cells of one class. Anyone who knows that a person was in training, and the
+            model's output, knows that person's class.
     """
 
     smallest: float
@@ -85,7 +85,7 @@ def _last(estimator: Any) -> Any:
 
 
 def _trees(estimator: Any) -> list[Any]:
-    """Return the trees of scikit-learn that a model consists of."""
+    """Return the scikit-learn trees of a model."""
     members = [estimator] if hasattr(estimator, "tree_") else np.ravel(getattr(estimator, "estimators_", [])).tolist()
     return members if all(hasattr(one, "tree_") for one in members) else []
 
@@ -97,7 +97,7 @@ def _of_tree(tree: Any) -> int:
 
 
 def of_tree_counts(nodes: int, leaves: int, told: int) -> int:
-    """Count the fitted numbers of trees with this many nodes, leaves, and numbers told per leaf (e.g. one per
+    """Count the fitted numbers of trees with this many nodes, leaves, and numbers stored per leaf (e.g. one per
     class).
     """
     return int(2 * (nodes - leaves) + leaves * max(told - 1, 1))

@@ -1,16 +1,16 @@
 """Kinds of figures, by name. Importing this package reads only declarations; a kind's module is imported to draw.
 
 A figure of a study is a kind with settings. A kind is one file, with a literal ``FIGURE`` at its top (see
-`common.declarations`), whose keys are the fields of `FigureKind`, and one public function. It lies in this folder
-where any study can use it, with a study where only that draws it (`enter`), or is a plugin:
+`common.declarations`), whose keys are the fields of `FigureKind`, and one public function. It lies in this folder where
+any study can use it, with a study where only that draws it (`enter`), or is a plugin:
 
     draw(metrics: DataFrame, settings: dict, published: DataFrame | None) -> (matplotlib Figure, DataFrame)
 
-and does nothing with files. A kind with ``"table": True`` returns `table.tables.Tables` in place of the Figure.
+It reads and writes no files. A kind with ``"table": True`` returns `table.tables.Tables` in place of the Figure.
 ``metrics`` holds one row per number of every cell that the figure covers (`frames` names the columns), ``published``
-the paper's printed results as `published.read_published` reads them. The DataFrame that comes back holds exactly the
-numbers shown, with the columns ``metric``, ``measured``, ``low``, ``high``, ``published`` and ``inside`` (does the
-print lie in our interval) beside those that the axes and series come from.
+the paper's printed results as `published.read_published` returns them. The returned DataFrame holds exactly the numbers
+shown, with the columns ``metric``, ``measured``, ``low``, ``high``, ``published`` and ``inside`` (whether the printed
+value lies in our interval), and the columns of axes and series.
 """
 
 from collections.abc import Mapping
@@ -234,7 +234,7 @@ def drawn_by(
     if len(parts) != 2 or not isinstance(parts[0], expected) or not isinstance(parts[1], DataFrame):
         shown = ", ".join(type(part).__name__ for part in parts)
         valid = "dp_leakage.table.tables.Tables" if table else "matplotlib Figure"
-        raise UserError(f"plugin {module}: draw returns ({shown}); valid is ({valid}, pandas DataFrame)")
+        raise UserError(f"plugin {module}: draw returns ({shown}); expected ({valid}, pandas DataFrame)")
     if module in FILES and parts[1].empty:
         there = f"; metrics here: {', '.join(sorted(set(metrics['metric'])))}" if "metric" in metrics else ""
         raise UserError(f"plugin {module}: draw returns a table without rows, as if it had drawn nothing{there}")

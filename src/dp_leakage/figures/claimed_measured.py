@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "cells": "bounded",
-    "caption": "Target ε of each defense, accounted ε of its training, and the lower bound proven by an audit. A "
-    "bound to the right of the accounted ε would prove an error. No orange line: nothing was "
-    "proven. No blue mark: not differentially private, or no valid accountant for the neighbors of the axis. Red "
-    "then marks bounds above the ε accounted for other neighbors, converted.",
+    "caption": "Target ε of each defense, accounted ε of its training (blue), and the lower bound proven by an audit "
+    "(orange). A bound to the right of the accounted ε proves an error and is red. Without a blue mark, "
+    "the training is not private or no valid accountant covers the neighbors of the axis; a bound is then "
+    "compared with the ε for other neighbors, converted to these.",
 }
 
 MEASURED = "#d55e00"
@@ -45,13 +45,13 @@ def draw(
     frame = chosen(metrics, settings)
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
     if bounds.empty:
-        raise UserError("figure of kind 'claimed_measured': no cell was audited; valid is a study with key 'audit'")
+        raise UserError("figure of kind 'claimed_measured': no cell was audited; expected a study with key 'audit'")
     bounds = bounds[bounds["neighbors"] != "presence"]  # the same guesses, said of other neighbors
     best = bounds.sort_values("value", kind="stable").drop_duplicates(CELL, keep="last")
     relations = best["neighbors"].unique()
     if len(relations) > 1:
         of = [f"{name(one)} of {', '.join(best.loc[best['neighbors'] == one, 'defense'])}" for one in relations]
-        words = "have no common axis; valid is to select cells of one kind (key select), or a figure for each"
+        words = "have no common axis; select cells of one kind (key select), or a figure for each"
         raise UserError(f"figure of kind 'claimed_measured': bounds for different neighbors ({'; '.join(of)}) {words}")
     tight = spent(frame, relations[0])
     broken = contradicted(frame)

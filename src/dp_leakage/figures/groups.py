@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "part": "groups",
-    "caption": "Who pays. The advantage of one attack within each group of records, under each defense: 0 is guessing, "
-    "1 is certainty. The attacker has one threshold for everybody, chosen on other records. Bars are 95 % intervals of "
-    "each group alone. Among many groups some stand out by chance; the report's interval accounts for that.",
+    "caption": "Advantage of one attack within each group of records, under each defense: 0 is guessing, 1 is "
+    "certainty. The attacker has one threshold for everybody, chosen on other records. Bars are 95 % "
+    "intervals of each group alone. Among many groups some stand out by chance; the report's interval "
+    "accounts for that.",
     "settings": {
         "attack": {
             "$ref": "#/$defs/attack",

@@ -15,8 +15,8 @@ FIGURE = {
     "table": True,
     "part": "groups",
     "caption": "Success of one attack in each group of records. The excess is the advantage within the group minus "
-    "that among all other records: above 0, the group is easier to attack than the others. Intervals are 95 % for each "
-    "number alone.",
+    "the advantage among all other records: above 0, the group is easier to attack. Intervals are 95 % "
+    "for each number alone.",
     "settings": {
         "attack": {
             "$ref": "#/$defs/attack",

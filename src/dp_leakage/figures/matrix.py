@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "Every defense against every attack. The number is the attack's advantage, the true positive rate "
-    "minus the false positive rate: 0 is guessing, 1 is certainty. For attribute attacks it is the accuracy on "
-    "members minus that on non-members. Bold: its 95 % interval lies above 0. Last column: the maximum that any "
-    "membership attack can reach, proven from the noise. Red: significantly above it, so mechanism, accounting or "
-    "attack is wrong.",
+    "minus the false positive rate: 0 is guessing, 1 is certainty. For attribute attacks it is the "
+    "accuracy on members minus the accuracy on non-members. Bold: its 95 % interval lies above 0. Last "
+    "column: the maximum that any membership attack can reach, proven from the noise. Red: significantly "
+    "above this maximum, so mechanism, accounting or attack is wrong.",
     "proven": True,
     "settings": {"definition": {"$ref": "#/$defs/definition"}, "threshold": {"$ref": "#/$defs/threshold"}},
 }

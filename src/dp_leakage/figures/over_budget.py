@@ -56,7 +56,7 @@ FIGURE = {
         "accuracy_loss": {
             "caption": "What the privacy budget costs in accuracy. Left: small ε, strong protection. Right: large ε, "
             "weak protection. Far right: trained without differential privacy. A loss of 0 is the accuracy of the "
-            "undefended model; 1 is never right. Guessing loses less.",
+            "undefended model, and 1 is an accuracy of 0.",
             "spent": True,
             "settings": {
                 "normalized": {

@@ -20,7 +20,7 @@ from dp_leakage.table.words import name
 SCORES = ["repeat", "record", "member", "score"]
 FIGURE = {
     "table": True,
-    "caption": "How much each defense reduces each attack, compared on the same records. An interval below 0 says "
+    "caption": "Reduction of each attack by each defense, compared on the same records. An interval below 0 shows "
     "that the defense helps against this attack, beyond the chance of records and trainings.",
     "needs": "scores",
     "settings": {

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Images and what an attacker reconstructed of them. If a row shows the same as the first row, the "
-    "defense of that row has not hidden it.",
+    "caption": "Images, and an attacker's reconstructions of them. A row that looks like the first row was not "
+    "hidden by its defense.",
     "needs": "images",
     "settings": {
         "attack": {
@@ -136,8 +136,8 @@ class Row(NamedTuple):
 def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None) -> "tuple[Figure, pd.DataFrame]":
     """Draw one block of rows per data set: the originals, then a row for each cell, attack and kind of image.
 
-    An attack's arrays are ``original`` (n, c, h, w) and any others of pictures, (n, c, h, w) or, with the repeats in
-    front, (R, n, c, h, w), of which the first is shown; arrays of another rank are passed over. Pixels in [0, 1].
+    An attack's arrays are ``original`` (n, c, h, w) and further pictures, (n, c, h, w) or (R, n, c, h, w) for R
+    repeats, of which the first is shown. Arrays of another rank are ignored. Pixels in [0, 1].
 
     Settings:
         attack: one, or a list; None: all.

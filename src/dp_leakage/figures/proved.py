@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FIGURE = {
     "part": "audit",
     "cells": "private",
-    "caption": "Lower bound of each audit as a share of the claimed ε; above 1 it would prove an error. A tick is the "
-    "maximum that the design could have shown with perfect scores.",
+    "caption": "Lower bound of each audit as a share of the claimed ε; above 1 it proves an error. A tick is the "
+    "largest bound that the design can show, with perfect scores.",
     "settings": {
         "literature": {
             "type": "array",
@@ -89,7 +89,7 @@ def draw(
     bounds = bounds[bounds["audit"] != ""] if len(bounds) else bounds
     if bounds.empty or bounds["epsilon"].isna().all():
         raise UserError(
-            "figure of kind 'proved': no audit of a cell with a claimed ε; valid is a study with key 'audit'"
+            "figure of kind 'proved': no audit of a cell with a claimed ε; expected a study with key 'audit'"
         )
     bounds = _for_claimed_neighbors(bounds)
     among = bounds.groupby(CELL)["bug"].transform(lambda bugs: bool((bugs != "none").any()))

@@ -16,9 +16,8 @@ from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
     "table": True,
-    "caption": "What an accusation is worth. The best measured attack accuses ten people: this many of them were in "
-    "the training data. Next to it: the proven maximum for any attack. The rarer members are among "
-    "the people tested, the less an accusation says.",
+    "caption": "Number of members among ten people accused by the best measured attack; next to it the proven "
+    "maximum for any attack. The rarer members are among the people tested, the less an accusation says.",
     "proven": True,
     "settings": {
         "fpr": {

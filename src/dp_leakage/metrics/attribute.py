@@ -13,9 +13,9 @@ def value_advantage(truth: np.ndarray, guess: np.ndarray) -> Estimate:
         guess: bool (R, n, F).
 
     The two rates are means over the same records, so their variances and their correlation come from the records'
-    influence on them (delta method), by the unbiased estimate of each feature. Guesses of a feature that are all right
-    or all wrong, as they often are of rare values, do not show its variance, which is then that of Wilson's interval. A
-    feature with only one value contributes 0 to the mean.
+    influence on them (delta method), by the unbiased estimate of each feature. If all guesses of a feature are right,
+    or all wrong, as often for rare values, they show no variance; Wilson's interval then gives it. A feature with only
+    one value contributes 0 to the mean.
     """
     usable = truth[0].any(axis=0) & ~truth[0].all(axis=0)
     if not usable.any():

@@ -23,9 +23,9 @@ def measure_audit(
 ) -> list[dict]:
     """Return rows ``epsilon_lower_bound`` of one cell: one for each design, for the neighbors of its game.
 
-    If records are exchanged (replace_one), there is a second row, ``neighbors=presence``: the same guesses as evidence
-    against an ε known only for add/remove or zero-out neighbors. It replaces the first in such a comparison and is not
-    a further bound.
+    If records are exchanged (replace_one), there is a second row, ``neighbors=presence``: the bound from the same
+    guesses on an ε that is known only for add/remove or zero-out neighbors. In such a comparison it replaces the first
+    row, so it does not count as a further bound.
 
     Args:
         frame: design, repeat, place, held (bool, inclusion), score (higher means more likely included), with the same
@@ -39,7 +39,7 @@ def measure_audit(
 
     Returns:
         The rows. Their qualifiers describe the design, the bound on its own (``alone``), and the largest bound that the
-            design could have shown (``reach``).
+        design could have shown (``reach``).
     """
     confidence = corrected(CONFIDENCE, comparisons)
     rows = []

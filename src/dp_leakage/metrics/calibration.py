@@ -1,9 +1,9 @@
 """False positive rates pooled over records, and rates of single records.
 
-A threshold that 1 % of all non-members exceed may be exceeded by one record in every model and by another in none. The
-first is then always accused, and the pooled rate says little about it ("rates over pooled records are not calibrated
-per record", arXiv 2605.25819). An attacker with reference models can set a threshold for each record instead, from
-models trained without it. That needs no members and no other records.
+A threshold that 1 % of all non-members exceed may be exceeded by one record in every model and by another in none. Then
+the pooled rate says little about the first record, which is always accused ("rates over pooled records are not
+calibrated per record", arXiv 2605.25819). An attacker with reference models can set a threshold for each record
+instead, from models trained without it. That needs no members and no other records.
 """
 
 from collections.abc import Mapping
@@ -87,7 +87,7 @@ def named_by_own(rates: np.ndarray, chosen: np.ndarray, fpr: float) -> Influence
 
 
 def accused_again(score: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
-    """Return how likely a record that is wrongly accused in one model is wrongly accused in another one.
+    """Return how likely a record that is wrongly accused in one model is wrongly accused in another.
 
     One threshold for all records lets a share ``fpr`` of the non-members pass. The result is about ``fpr`` if all
     records are accused equally often, and 1 if always the same ones are. It is NaN if at most one accusation is allowed

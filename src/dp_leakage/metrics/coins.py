@@ -13,8 +13,8 @@ from dp_leakage.metrics.roc import above_rank, allowed, named_at_rank, placement
 
 
 def rate_difference(values: np.ndarray, member: np.ndarray) -> Influences:
-    """Return the mean of the members' values minus that of the non-members', averaged over runs; for
-    flags TPR − FPR.
+    """Return the mean of the members' values minus the mean of the non-members', averaged over runs; for flags TPR −
+    FPR.
     """
     (inside, members), (outside, others) = (_mean_of(values, chosen) for chosen in (member, ~member))
     return _over_runs(inside - outside, members - others)
@@ -73,7 +73,7 @@ def share_above(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influence
 
 
 def _independent(share: Influences) -> int:
-    """Return the number of independent records that would determine a share as precisely, by the influences on it."""
+    """Return the number of independent records that would determine a share equally precisely, from its influences."""
     value, low, high = crossed(share)
     half = (high - low) / 2
     return int(value * (1 - value) * (Z / half) ** 2) if half > 0 else share.blocks[0].size
@@ -106,7 +106,7 @@ def _over_runs(each: np.ndarray, moved: np.ndarray) -> Influences:
 
 
 def _mean_of(values: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of each run's chosen values, (R,), and n times how far each record moves it, (R, n)."""
+    """Return the mean of each run's selected values, (R,), and each record's influence on it times n, (R, n)."""
     count = chosen.sum(axis=1, keepdims=True)
     mean = np.where(chosen, values, 0.0).sum(axis=1, keepdims=True) / count
     return mean[:, 0], np.where(chosen, values - mean, 0.0) * (values.shape[1] / count)

@@ -23,16 +23,14 @@ def unlike(values: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def discoveries(p: np.ndarray) -> np.ndarray:
-    """Return bool (n,): the selection from n p-values with an expected share of false discoveries of at
-    most `FALSE`.
-    """
+    """Select from n p-values with an expected share of false discoveries of at most `FALSE`: bool (n,)."""
     ordered = np.sort(p)
     passed = np.flatnonzero(ordered <= FALSE * np.arange(1, len(p) + 1) / max(len(p), 1))
     return p <= ordered[passed[-1]] if len(passed) else np.zeros(len(p), dtype=bool)
 
 
 def after_selection(hits: np.ndarray, n: np.ndarray, among: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the intervals of shares ``hits`` / ``n``, (s,) each, for s that were selected among that many.
+    """Return the interval ends of s shares ``hits`` / ``n``, (s,) each, corrected for their selection among that many.
 
     Each has the confidence 1 − 0.05·s/among (Clopper & Pearson 1934, exact), so that at most 5 % of the listed
     intervals are expected to miss the truth.

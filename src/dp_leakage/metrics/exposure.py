@@ -23,9 +23,9 @@ class Exposed(NamedTuple):
 
     Attributes:
         evidence: float64 (n,) of all records; −inf where a record was in no repeat, or in all.
-        order: int64, the records that stand out, those with the clearest evidence first; at most a share `FALSE` of
-            them is expected to be false.
-        at_least: lower bound on the number of true ones among them, with 95 % confidence.
+        order: int64, the records that stand out, clearest evidence first; at most a share `FALSE` of them is expected
+            to be false.
+        at_least: lower bound on the number of truly exposed records among them, with 95 % confidence.
     """
 
     evidence: np.ndarray
@@ -36,7 +36,7 @@ class Exposed(NamedTuple):
 def exposed(score: np.ndarray, member: np.ndarray, seed: int = 0) -> Exposed:
     """Return the records with detectable membership; none with fewer than `REPEATS` repeats.
 
-    The common deviation does not depend on the coins. Otherwise records that leak would shrink what chance shows.
+    The common deviation does not depend on the coins. Otherwise records that leak would distort the estimate of chance.
 
     Args:
         score: float (R, n); higher means member.

@@ -25,12 +25,13 @@ def measure_groups(frames: Mapping[str, pd.DataFrame], groups: Mapping[str, Mapp
 
     Args:
         frames: attack → scores as for `measure.measure_membership`, of the same models and records.
-        groups: what they differ in → name of a group → its records, int64.
+        groups: criterion → name of a group → its records, int64.
 
     Returns:
         For each attack and group, of single repeats and of all: group_advantage, TPR − FPR within the group; and
-        group_excess, that less the advantage among all records outside the group, if those are enough. For all repeats
-            also group_auc, within the group; and, without an attack, group_records, the group's number of records.
+            group_excess, which subtracts the advantage among all records outside the group, if there are enough. For
+            all repeats also group_auc, within the group; and, without an attack, group_records, the group's number of
+            records.
     """
     rows: list[dict] = []
     for attack, frame in frames.items():
@@ -53,13 +54,13 @@ def _excess_of(inside: np.ndarray) -> Judge:
 
 
 def excess(named: np.ndarray, member: np.ndarray, inside: np.ndarray) -> Estimate:
-    """Return the advantage within a group minus that of all other records, with a 95 % interval over records and
-    repeats.
+    """Return the advantage within a group minus the advantage among all other records, with a 95 % interval over
+    records and repeats.
 
     The two have no record in common, but all repeats.
 
     Args:
-        named: float (R, n), whom an attacker names.
+        named: float (R, n), whether the attacker identifies the record.
         member: bool, (n,) if all repeats have the same members, else (R, n).
         inside: bool (n,), the group.
     """
@@ -100,7 +101,7 @@ def _enough(member: np.ndarray) -> bool:
 def _each_and_all(
     metric: str, where: Mapping[str, str], judge: Judge, values: np.ndarray, member: np.ndarray
 ) -> list[dict]:
-    """Return rows of every single repeat, whose members are fixed, and of all together."""
+    """Return rows of each repeat, with fixed members, and of all repeats together."""
     members = np.broadcast_to(member, values.shape)
     alone = [judge(values[r : r + 1], members[r]) for r in range(len(values))]
     rows = [row(metric, str(r), found, **where) for r, found in enumerate(alone)]

@@ -25,8 +25,8 @@ def measure_guesses(frame: pd.DataFrame, attack: str) -> list[dict]:
 
     Returns:
         attribute_ppv, the share of right guesses among the surest (`TOP`), and attribute_r2 of numbers that are guessed
-        by intervals, both ``by=attack`` and ``by=imputation``; attribute_ppv_added and attribute_r2_added, the first
-        less the second.
+        by intervals, both ``by=attack`` and ``by=imputation``; attribute_ppv_added and attribute_r2_added, their
+        differences.
     """
     own = {"attack": attack, "of": "members"}
     columns = ["truth", "guess", "confidence", "imputed", "imputed_confidence"]

@@ -70,7 +70,7 @@ def mean_of_fractions(values: np.ndarray) -> Estimate:
 def difference(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
     """Return the interval of a − b; for two independent Wilson intervals this is Newcombe's (1998, method 10).
 
-    ``correlation`` in [-1, 1] is that of the two estimates, if they come from the same records.
+    ``correlation`` in [-1, 1] is the correlation of the two estimates, if they come from the same records.
     """
     value = a.value - b.value
     below, above = a.value - a.low, a.high - a.value
@@ -83,9 +83,9 @@ def difference(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
 def ratio(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
     """Return the interval of a / b, b > 0 (MOVER-R, Donner & Zou 2012; Fieller's if symmetric).
 
-    ``correlation`` in [-1, 1] is that of the two estimates. The end E of the interval solves (a − E b)² = (a's reach)²
-    + E² (b's reach)² − 2 E · correlation · (a's reach) (b's reach). If b's interval reaches so low that the ratio is
-    unbounded, an end is infinite.
+    ``correlation`` in [-1, 1] is the correlation of the two estimates. The end E of the interval solves (a − E b)² =
+    (a's reach)² + E² (b's reach)² − 2 E · correlation · (a's reach) (b's reach). If b's interval reaches so low that
+    the ratio is unbounded, an end is infinite.
     """
     if not b.value > 0:
         return Estimate(float("nan"), float("nan"), float("nan"))
@@ -116,7 +116,7 @@ def over_repeats(records: Estimate, values: np.ndarray, limits: tuple[float, flo
     Args:
         records: the mean over repeats, with an interval for the sampling of records only.
         values: (R,) the value of each repeat; their spread gives Student's t interval of the mean over trainings. With
-            fewer than `FEWEST_REPEATS` the interval is for these models, that of ``records``.
+            fewer than `FEWEST_REPEATS` the interval is for these models only, from ``records``.
         limits: the range of the metric.
 
     Records and repeats are crossed, so the variance of the mean is at most the sum of the two (Owen 2007, "The
@@ -130,7 +130,8 @@ def over_repeats(records: Estimate, values: np.ndarray, limits: tuple[float, flo
 
 
 class Influences(NamedTuple):
-    """A number measured on R repeats (trainings) that share their records, and each record's influence on it in each.
+    """A number measured on R repeats (trainings) with the same records, and each record's influence on it in each
+    repeat.
 
     Attributes:
         value: the number, a mean over the repeats or close to one.
@@ -186,10 +187,10 @@ def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Est
     spread between the repeats' values shows a + c, that between the records' values b + c, and the residual c (the
     two-way layout with random effects, Searle, Casella & McCulloch 1992, chapter 4). Satterthwaite's (1946) half-width
     of such a sum is too small if few repeats happen to agree, and MOVER's is too large by about as much, so the root of
-    their mean square is used. Since a ≥ 0, repeats that agree better than c alone lets nine of ten studies agree did so
-    by chance, and their spread is taken to be what the tenth of these studies shows. The spread of heavy-tailed records
-    is worth fewer degrees of freedom, Var(s²) = σ⁴(2/(n−1) + κ/n) with κ the excess kurtosis, and the ends are moved
-    for skewed records (Hall 1992). Fewer than `FEWEST_REPEATS` say next to nothing about other trainings, so then the
+    their mean square is used. Since a ≥ 0, repeats may agree better than c alone allows in nine of ten studies only by
+    chance. Their spread is then replaced by the tenth percentile under c alone. The spread of heavy-tailed records is
+    worth fewer degrees of freedom, Var(s²) = σ⁴(2/(n−1) + κ/n) with κ the excess kurtosis, and the ends are moved for
+    skewed records (Hall 1992). Fewer than `FEWEST_REPEATS` say next to nothing about other trainings, so then the
     interval is for these models only. Influences of 0 say nothing of the spread; then Wilson's interval of as many
     records as were judged is used, if there are limits.
     """
@@ -252,7 +253,7 @@ def crossed_difference(a: Influences, b: Influences) -> Estimate:
 
 
 def with_unseen(difference: Estimate, n: int) -> Estimate:
-    """Widen the difference of two cells that agree on all n records for kinds of records that do not occur among them.
+    """Widen the difference of two cells that agree on all n records, for unseen kinds of records on which they differ.
 
     If no record differs, the observed spread is 0, although other records might differ. The interval then includes the
     effect of a share of up to 1 − 0.025^(1/n) of such records, each at most 1 (the rule of three: Hanley & Lippman-Hand
@@ -309,10 +310,9 @@ def _hall(quantile: float, skewness: float) -> float:
 
 
 def of_repeats(means: np.ndarray, of_cells: float) -> _Spread:
-    """Return the components of the variance of a mean of R repeats' means that come from the repeats and from the
-    cells.
+    """Return two components of the variance of a mean of R repeats' means: from the repeats, and from the cells.
 
-    The cells alone give ``of_cells``, so it is at least what one of ten studies with that variance would show.
+    The cells alone give ``of_cells``. So the result is at least the tenth percentile of studies with that variance.
     """
     n, freedom = len(means), len(means) - 1
     least = of_cells * float(chdtri(freedom, 0.9)) / freedom

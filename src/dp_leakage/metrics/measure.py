@@ -41,8 +41,8 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
     """Return rows of one membership attack on one cell.
 
     Args:
-        frame: repeat, record, member, score, flagged: one row per repeat and record, in any order, the same
-            records in every repeat.
+        frame: repeat, record, member, score, flagged: one row per repeat and record, in any order, the same records in
+            every repeat.
         attack: its name.
         repeats: whether rows of every single repeat are wanted too.
 
@@ -54,7 +54,7 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
             follow the papers' definitions: membership_advantage and balanced_accuracy of the attack's own decision;
             membership_auc; and members_exposed with counting=mean and, over all repeats, counting=all_runs. If rows are
             people, and ``of_records`` keeps the scores of their records: record_advantage, record_auc and record_tpr,
-            what the attack reaches against single records.
+            the attack's success against single records.
 
     Raises:
         ValueError: a score is NaN, records differ between repeats, or members or non-members are missing.
@@ -220,14 +220,14 @@ def _of_largest(
 
 
 def _runs(n: int, repeats: bool) -> Iterator[tuple[str, slice]]:
-    """Every single repeat, if they are wanted, and all together."""
+    """Yield each repeat, if requested, and all together."""
     for r in range(n if repeats else 0):
         yield str(r), slice(r, r + 1)
     yield ALL, slice(None)
 
 
 def _of_runs(member: np.ndarray, here: slice) -> np.ndarray:
-    """Return the members of these runs; those of a single run are fixed."""
+    """Return the members of these runs; fixed members for a single run."""
     chosen = member if member.ndim == 1 else member[here]
     return chosen[0] if chosen.ndim == 2 and here != slice(None) else chosen
 
@@ -271,8 +271,8 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
     """Return rows of one attribute inference attack on one cell.
 
     Args:
-        frame: repeat, record, member, feature, truth, guess: one row per repeat, record and feature; truth
-            and guess are booleans, or numbers of values. ``imputed``, if it is there, is the guess without the model.
+        frame: repeat, record, member, feature, truth, guess: one row per repeat, record and feature; truth and guess
+            are booleans, or numbers of values. ``imputed``, if it is there, is the guess without the model.
         attack: its name.
 
     Returns:
@@ -282,8 +282,8 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
         features, which count as given, so the interval does not include their spread.
 
         With ``imputed`` also attribute_accuracy, the share of right guesses, ``by=attack`` and ``by=imputation``; and
-        attribute_added, the first less the second. Both are ``of=members`` and ``of=nonmembers``, attribute_added also
-        of their ``difference``, which only what the model keeps of its records can make. Imputation counts as given.
+        attribute_added, the difference of the two. Both are ``of=members`` and ``of=nonmembers``, attribute_added also
+        has their ``difference``, which only the model's memory of its records explains. Imputation counts as given.
         With ``confidence`` the rows of `guesses.measure_guesses` too.
     """
     columns = [column for column in ("truth", "guess", "imputed") if column in frame]
@@ -344,7 +344,7 @@ def measure_training(
         train_test_gap, the first minus the second, and accuracy_loss = 1 − accuracy / mean baseline accuracy on test
         records. Its interval compares the two on each record (`paired.paired_loss`) if both histories keep the right
         answers; else the two accuracies count as independent, which is on the safe side. With ``guessing`` also
-        guessing_accuracy and guessing_loss, what test_accuracy and accuracy_loss would be of a model that guesses.
+        guessing_accuracy and guessing_loss: test_accuracy and accuracy_loss of a model that guesses.
     """
     rows = []
     for metric, n in (("train_accuracy", n_train), ("test_accuracy", n_test)):
@@ -383,7 +383,7 @@ def _losses(history: pd.DataFrame, baseline: pd.DataFrame, n_test: int) -> list[
 
 
 def measure_use(history: pd.DataFrame, baseline: pd.DataFrame, judged: Mapping[str, Any]) -> list[dict]:
-    """Rows for a measure of use other than accuracy (`utility`), where the histories keep it.
+    """Return rows for a measure of use other than accuracy (`utility`), if the histories have it.
 
     Args:
         history, baseline: of the cell and of the non-private one, with the columns of `utility.columns_of`.
@@ -407,7 +407,7 @@ def measure_use(history: pd.DataFrame, baseline: pd.DataFrame, judged: Mapping[s
 
 
 def measure_ranks(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Return rows top10_accuracy: how many non-members have their class among the model's first `TOP` answers.
+    """Return rows top10_accuracy: the share of non-members whose class is among the model's first `TOP` answers.
 
     Args:
         frame: repeat, record, member, rank (from 1): one row per repeat and record.

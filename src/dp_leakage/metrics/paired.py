@@ -86,7 +86,7 @@ def paired_loss(own: RightAnswers, base: RightAnswers) -> Estimate:
 
 
 def _as_independent(shares: np.ndarray, variances: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Return the number of independent records that determine each share as precisely, float64 (k,).
+    """Return the number of independent records that would determine each share equally precisely, float64 (k,).
 
     A share without variance gets the number of the last one, between the effective number of people and the number of
     records.

@@ -43,8 +43,8 @@ def covariance(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
     The delete-one jackknife over P ≥ 2 people (Efron & Stein 1981).
 
     Args:
-        counts: (k, P): what each person adds to each share's numerator.
-        asked: (P,): what each person adds to the denominator of all.
+        counts: (k, P): each person's part of each share's numerator.
+        asked: (P,): each person's part of the common denominator.
     """
     n, people = asked.sum(), len(asked)
     whole = counts.sum(axis=1, keepdims=True)
@@ -62,8 +62,8 @@ def over_people(right: np.ndarray, person: np.ndarray) -> Estimate:
 
 
 def as_independent(answers: RightAnswers) -> float:
-    """Return the number of independent records that determine a share of right answers as precisely (Korn & Graubard
-    1998).
+    """Return the number of independent records that would determine a share of right answers equally precisely (Korn &
+    Graubard 1998).
 
     It has the variance of the jackknife over people and is at most the number of records. Student's t, which replaces
     the normal quantile, has one degree of freedom less than the people or, if some have more records than others, the

@@ -130,7 +130,8 @@ def _influences(
 
 
 def _worth(share: Influences, over_runs: bool = False) -> float:
-    """Return the number of independent scores that determine a share as precisely; all scores of a record are one draw.
+    """Return the number of independent scores that would determine a share equally precisely; all scores of a record
+    are one draw.
 
     ``over_runs``: from four runs on, the variance between trainings is included.
     """

@@ -41,7 +41,7 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
     Returns:
         ``statistic=mean`` and ``statistic=median`` over targets, after averaging a target's restarts, with a 95 %
         interval over targets (or gradients) and, for all together, also over repeats (`intervals.crossed`). The
-        interval is NaN if there is only one, and for a median of what is worth fewer than six. With candidates also
+        interval is NaN for a single target, and for a median of fewer than six effective targets. With candidates also
         recognized, the mean chance of a right guess with its interval, and recognized_proven, the most that it can be.
 
     Raises:
@@ -106,8 +106,8 @@ def _median(values: np.ndarray, owner: np.ndarray, limits: tuple[float, float]) 
 
     The number of n independent targets below the true median is Binomial(n, ½). Repeats share the targets, and targets
     from one gradient are one. A target whose repeats lie on both sides of the median carries less information, so n is
-    reduced to the effective number with the same spread. `over_repeats` adds the spread of the repeats' medians. Fewer
-    than six targets bound no median, not even by the least and the largest value.
+    reduced to the effective number with the same spread. `over_repeats` adds the spread of the repeats' medians. With
+    fewer than six targets, even the least and the largest value do not bound the median.
     """
     median = float(np.nanmedian(values))
     there = ~np.isnan(values).all(axis=0)

@@ -27,7 +27,8 @@ OF_FEW_RUNS = 1.3  # by how much the choice of thresholds widens an interval if 
 
 
 def rate_difference(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
-    """Return the mean of the members' values minus that of the non-members', for values in [0, 1]; for flags TPR − FPR.
+    """Return the mean of the members' values minus the mean of the non-members', for values in [0, 1]; for flags TPR −
+    FPR.
 
     For one run of flags the interval is Newcombe's (1998). Values may be fractions, such as the share of a record's
     attributes that were guessed.
@@ -86,7 +87,9 @@ def auc(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
 
 
 def area(members: np.ndarray, nonmembers: np.ndarray) -> Influences:
-    """Return the value of `auc` and each record's influence on it in each run: its placement among the other kind."""
+    """Return the value of `auc` and each record's influence on it in each run, from its placement among the other
+    class.
+    """
     over_nonmembers = np.stack([placements(m, n) for m, n in zip(members, nonmembers, strict=True)])
     over_members = np.stack([1 - placements(n, m) for m, n in zip(members, nonmembers, strict=True)])
     value = float(over_nonmembers.mean())
@@ -122,16 +125,16 @@ def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, cou
     """Count the members above the threshold of the last ROC point with FPR *below* ``fpr``.
 
     The code of jayaraman2019 counts in this way. The threshold is found on the same non-members. So the interval
-    combines, in quadrature, the sampling of the members (Wilson) and that of the threshold: the counts at the stricter
-    and the looser threshold between which 95 % of draws of the non-members put the true one (order statistics, exact
+    combines, in quadrature, the sampling of the members (Wilson) and of the threshold: the counts at the stricter and
+    the looser threshold between which 95 % of draws of the non-members put the true one (order statistics, exact
     binomial).
 
     Args:
         members: scores, (R, m).
         nonmembers: scores, (R, n).
         fpr: limit of the false positive rate, in (0, 1).
-        counting: ``mean``, the mean count of the runs, or ``all_runs``, the number of members flagged in
-            every one (the intersection falls with the number of runs; its interval is given these runs).
+        counting: ``mean``, the mean count of the runs, or ``all_runs``, the number of members flagged in every one (the
+            intersection falls with the number of runs; its interval is given these runs).
     """
     descending, n = _descending(nonmembers), nonmembers.shape[1]
     over_runs = np.all if counting == "all_runs" else np.mean
@@ -155,7 +158,7 @@ def _descending(scores: np.ndarray) -> np.ndarray:
 
 
 def above_rank(members: np.ndarray, descending: np.ndarray, passing: int) -> np.ndarray:
-    """Members above a threshold that ``passing`` non-members pass; −1 is a threshold above all scores."""
+    """Return the members above a threshold that ``passing`` non-members pass; −1: a threshold above all scores."""
     if passing < 0:
         return np.zeros(members.shape, dtype=bool)
     if passing >= descending.shape[1]:
@@ -175,14 +178,14 @@ def named_at_rank(values: np.ndarray, descending: np.ndarray, passing: int) -> n
 
 
 def allowed(fpr: float, n: int, below: bool = False) -> int:
-    """Return how many of n may pass for a rate of at most (or below) ``fpr``; 1e-9 allows for 0.29·100 < 29 in floating
-    point.
+    """Return how many of n may pass for a rate of at most (or below) ``fpr``. A tolerance of 1e-9 covers 0.29·100 <
+    29.
     """
     return int(np.ceil(fpr * n - 1e-9)) - 1 if below else int(np.floor(fpr * n + 1e-9))
 
 
 def rank_range(fpr: float, n: int) -> tuple[int, int]:
-    """Return how many of n exceed a threshold with the true rate ``fpr``: the central 95 % of the binomial."""
+    """Return how many of n scores exceed a threshold with true rate ``fpr``: the central 95 % of the binomial."""
     tail = (1 - CONFIDENCE) / 2
     fewest, most = (int(np.ceil(bdtrik(p, n, fpr))) for p in (tail, 1 - tail))
     return max(fewest, 0), min(most, n)

@@ -1,4 +1,4 @@
-"""Rows of metrics, one per number: its name, its interval, and one column for each quantity that it depends on.
+"""Rows of metrics, one per number: its name, interval, and a column for each quantity that it depends on.
 
 A row has ``metric``, ``repeat`` (``"0"``, ``"1"``, … or ``"all"``), ``value``, ``low``, ``high``, and those of
 `QUALIFIERS` that apply to it. A file of rows has the columns that one of its rows needs. `completed` adds the others.
@@ -94,7 +94,7 @@ QUALIFIERS = {
 
 
 def row(metric: str, repeat: str, found: Estimate, **qualifiers: Any) -> dict[str, Any]:
-    """One row; qualifiers that are empty or None are left out.
+    """Return a row; qualifiers that are empty or None are left out.
 
     Raises:
         UserError: one of them is none of `QUALIFIERS`.

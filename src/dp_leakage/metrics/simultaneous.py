@@ -1,8 +1,8 @@
 """Simultaneous intervals of one metric in many settings, for a choice among them.
 
 The setting that looks best among many owes this partly to chance, so an interval for a single number is too narrow for
-it. With K comparisons each interval here has level 1 − 0.05/K (Bonferroni), so that with 95 % confidence all K hold,
-also that of a setting chosen by looking at all of them.
+it. With K comparisons each interval here has level 1 − 0.05/K (Bonferroni), so all K hold with 95 % confidence, even
+for a setting chosen by looking at all of them.
 """
 
 from collections.abc import Sequence

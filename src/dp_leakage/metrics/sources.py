@@ -56,8 +56,10 @@ def measure_sources(scores: Mapping[str, np.ndarray], asked: Asked) -> list[dict
 
     Returns:
         blind_auc and blind_advantage, of a guess that never saw the model, with what it ``seen``. auc_beyond,
-        ``against=blind``: of each attack, its AUC less that of the guess. auc_beyond, ``against=references``, if there
-        are references trained alike on none of these records: the AUC of the models' loss less that of the references'.
+        ``against=blind``: for each attack, its AUC minus the AUC of the guess. auc_beyond, ``against=references``, if
+        there
+        are references trained alike on none of these records: the AUC of the models' loss minus the AUC of the
+            references' loss.
     """
     some = np.sort(np.random.default_rng(0).permutation(len(asked.y))[:MOST])
     guess, member, seen = _guess(asked, some), asked.member[some], _seen(asked)
@@ -78,7 +80,7 @@ def measure_sources(scores: Mapping[str, np.ndarray], asked: Asked) -> list[dict
 
 
 def beyond_references(margin: np.ndarray, others: np.ndarray, member: np.ndarray) -> Estimate:
-    """Return the AUC of the loss of R models, margins (R, n), minus that of M references, (M, n), on the same
+    """Return the AUC of the loss of R models, margins (R, n), minus the AUC of M references, (M, n), on the same
     records.
 
     The spread of the references says how much trainings differ. With one or two references it is unknown, and the
@@ -126,7 +128,7 @@ def _less(one: Influences, other: Influences) -> Influences:
 def _interval(found: Influences, member: np.ndarray, wider: float, apart: float = 0.0) -> Estimate:
     """Return an interval over records and runs, widened by a factor, with a further error of the same confidence.
 
-    A guess that is the same for all records shows no spread; then it is that of an AUC of noise.
+    A guess that is the same for all records shows no spread; then it is the interval of an AUC under noise.
     """
     own = crossed(found)
     flat = max(float(np.abs(block).max()) for block in found.blocks) < FLAT

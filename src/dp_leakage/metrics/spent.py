@@ -21,15 +21,14 @@ def is_hypothetical(rows: pd.DataFrame) -> "pd.Series[bool]":
 def spent(frame: pd.DataFrame, neighbors: str | None = None) -> pd.DataFrame:
     """Return the accounted ε of each private cell: the smallest that a valid accountant proves for its training.
 
-    Rows that are not ``valid`` (printed formulas outside their conditions), or whose ``sampling`` is hypothetical (what
-    it would be with other batches), do not count. The ε of different neighbors mean different things, so the smallest
-    is taken over accountants, never over neighbors.
+    Rows that are not ``valid`` (printed formulas outside their conditions), or whose ``sampling`` is hypothetical (for
+    other batches than the training's), do not count. The ε of different neighbors mean different things, so the
+    smallest is taken over accountants, never over neighbors.
 
     Args:
         frame: rows over all repeats.
-        neighbors: count this neighboring relation only. None: of each cell the relation of the study's own attacks,
-            for which its proven limits hold; where no ε or no limit is known for that, the relation that most cells
-            have.
+        neighbors: count this neighboring relation only. None: of each cell the relation of the study's own attacks, for
+            which its proven limits hold; if it has no known ε or limit, the most common relation.
 
     Returns:
         A row a cell: dataset, model, defense, epsilon_spent, spent_accountant, spent_neighbors.
@@ -49,12 +48,12 @@ def spent(frame: pd.DataFrame, neighbors: str | None = None) -> pd.DataFrame:
 
 
 def spent_alike(frame: pd.DataFrame, neighbors: str | None = None) -> tuple[pd.DataFrame, str]:
-    """Return the accounted ε of all cells for one neighboring relation, so that they can share an axis, and that
-    relation.
+    """Return the accounted ε of all cells for one neighboring relation, and that relation, so that cells can share an
+    axis.
 
     Args:
         frame: rows over all repeats.
-        neighbors: the relation; None: that which most cells have.
+        neighbors: the relation; None: the most common one.
 
     Returns:
         Rows as `spent` gives them, none for cells without a known ε for this relation; "" where no ε is known at all.
@@ -67,8 +66,8 @@ def known(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of accounted ε that count, with ``epsilon_spent``, ``spent_accountant`` and ``spent_neighbors``.
 
     Neighbors are those of records (or people), also where a mechanism's units are (sub)classes. A record more or fewer
-    changes what its class is, so an accountant's ε for one class in place of another is that of ``add_remove`` here.
-    Its ε for a class more or fewer is of no record.
+    changes what its class is, so an accountant's ε for exchanging a class counts as ``add_remove`` of a record here.
+    Its ε for a class more or fewer does not apply to records.
     """
     rows = frame[frame["metric"] == "epsilon_spent"]
     rows = rows[rows["valid"].fillna(True).astype(bool) & ~is_hypothetical(rows) & rows["value"].notna()]
@@ -87,7 +86,7 @@ def _is_group(unit: object) -> bool:
 
 
 def relations(rows: pd.DataFrame) -> list[str]:
-    """Return the neighboring relations of rows of `known`, that which most cells have first."""
+    """Return the neighboring relations of rows of `known`, the most common one first."""
     cells = rows.drop_duplicates([*CELL, "spent_neighbors"])["spent_neighbors"].value_counts()
     return sorted(cells.index, key=lambda relation: (-cells[relation], relation != "replace_one", relation))
 
@@ -108,11 +107,11 @@ def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
 def compared(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the lower bounds, each with the ε that it must not exceed.
 
-    A bound that says for which ``neighbors`` it holds is compared with the ε spent for those; where none is known for
-    replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is
-    compared with the ε spent for the study's own attacks, else with the claim. Another library's claim has unknown
-    neighbors: a ``presence`` bound is compared with the claim, a replace_one bound with twice the claim, which holds
-    for either relation.
+    A bound with ``neighbors`` is compared with the ε spent for these neighbors. If no ε is known for replace_one, the
+    bound's ``presence`` row is compared with the ε for add/remove and zero-out neighbors. Any other bound is compared
+    with the ε spent for the study's own attacks, else with the claim. Another library's claim has unknown neighbors: a
+    ``presence`` bound is compared with the claim, a replace_one bound with twice the claim, which holds for either
+    relation.
 
     Args:
         frame: rows over all repeats.

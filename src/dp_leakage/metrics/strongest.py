@@ -93,8 +93,8 @@ def largest_quantile(shared: np.ndarray) -> float:
 def luck(each: np.ndarray, shared: np.ndarray) -> float:
     """Return the mean error of the largest measured number, ≥ 0: the bias of the choice.
 
-    The true numbers are taken to be the measured ones shrunk together, so that with their errors they spread as
-    observed. Without shrinkage they would be too far apart, and the choice would seem easier.
+    The true numbers are estimated by shrinking the measured ones toward each other, until true spread plus errors
+    equals the observed spread. Without shrinkage they would be too far apart, and the choice would seem easier.
 
     Args:
         each: (k,) numbers as measured.

@@ -15,14 +15,14 @@ def measure_structure(said: Answers, y: np.ndarray) -> list[dict]:
     """Return rows of K models, each by itself, and the worst of them as repeat ``all``.
 
     Args:
-        said: what the models answer; those that are made of trees or linear also say what they consist of.
+        said: what the models answer; models of trees and linear models also include their parts.
         y: int64 (N,), the records' classes.
 
     Returns:
         ``cells=answers``, of the training records that a model answers alike, and ``cells=leaves``, of those in one
         leaf of its trees: smallest_cell, in_small_cells (the share in cells of fewer than `SMALL`) and class_disclosed
         (the share in cells of one class). residual_freedom: training records less parameters. Unknown counts have no
-            row.
+        row.
     """
     found: dict[tuple[str, str], list[float]] = {}  # metric, cells → of each model
     for k, rows in enumerate(said.trained_on):

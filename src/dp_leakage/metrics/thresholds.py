@@ -61,7 +61,7 @@ def of_row(row: "pd.Series[Any]") -> Contrast:
 
 
 def advantage_of(named: np.ndarray, member: np.ndarray) -> Contrast:
-    """Return TPR − FPR over the repeats, from each one's flags, bool (R, n).
+    """Return TPR − FPR over the repeats, from the flags of each, bool (R, n).
 
     With random inclusion, each record's own effect is removed as far as it is known: generalized least squares of the
     flags on membership with a random effect of the record. It is the same number with less variance, and needs as many

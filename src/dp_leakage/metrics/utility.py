@@ -1,10 +1,11 @@
-"""Measures of use: what a study wants its models to keep. One table for all who compute, compare or name them.
+"""Measures of use: the quality that a study wants its models to keep. One table for all who compute, compare or name
+them.
 
 Accuracy says little where nearly all records have one class. Other measures are functions of the true classes and the
 models' probabilities, as scikit-learn or a plugin defines them. Their intervals, losses and tests need each record's
-influence on them, which the jackknife finds for any such function (Efron & Stein 1981): records, or persons with all
-their records, are left out in `BLOCKS` equal blocks, the same ones for all models of a data set. So models compare in
-pairs. A block holds records of all classes in equal shares.
+influence, which the jackknife finds for any measure (Efron & Stein 1981): records, or persons with all their records,
+are left out in `BLOCKS` equal blocks, the same ones for all models of a data set. So models compare in pairs. A block
+holds records of all classes in equal shares.
 """
 
 from typing import Any, NamedTuple
@@ -37,7 +38,7 @@ def utility_for(given: str | None, trained: np.ndarray, tested: np.ndarray) -> s
 
 
 class Use(NamedTuple):
-    """Scores of R models of a data set in a measure, and the influences of the blocks of records that they share.
+    """Scores of R models of a data set in a measure, and the influences of blocks of records.
 
     Attributes:
         values: float64 (R,).
@@ -76,14 +77,14 @@ class Use(NamedTuple):
 def measured_use(
     name: str, y: np.ndarray, probabilities: np.ndarray, trained: np.ndarray, person: np.ndarray | None = None
 ) -> Use:
-    """Return what models score on records that they did not train on.
+    """Return models' scores on records that they did not train on.
 
     Args:
         name: of the measure, a key of `UTILITIES`.
         y: int64 (n,), the records' classes.
         probabilities: float (R, n, classes), what each of R models says of them.
         trained: int64 (m,), the classes of the training records.
-        person: int64 (n,), whose each record is; None: each is a person of its own.
+        person: int64 (n,), the owner of each record; None: all owners differ.
 
     Raises:
         UserError: the records have one class only, or a plugin returns no number from 0 to 1.
@@ -102,13 +103,13 @@ def measured_use(
 
 
 def scored(name: str, y: np.ndarray, probabilities: np.ndarray, trained: np.ndarray) -> float:
-    """Return what one model scores, with probabilities (n, classes); 0 where its records are of one class alone."""
+    """Return one model's score, with probabilities (n, classes); 0 if its records have only one class."""
     labels, told = _rarer_last(y, np.asarray(probabilities, np.float64)[None], trained)
     return float(np.nan_to_num(UTILITIES[name].score(labels, told[0])))
 
 
 def guessed_use(name: str, y: np.ndarray, trained: np.ndarray, classes: int, person: np.ndarray | None = None) -> Use:
-    """Return the most that a model scores which says the same of every record; arguments as for `measured_use`."""
+    """Return the best score of a constant answer; arguments as for `measured_use`."""
     shares = np.bincount(trained, minlength=classes) / len(trained)
     constant = np.stack([shares, *np.eye(classes)])
     found = measured_use(name, y, np.repeat(constant[:, None], len(y), axis=1), trained, person)
@@ -135,7 +136,8 @@ def _blocks(labels: np.ndarray, person: np.ndarray | None) -> tuple[np.ndarray, 
 
 
 def independent_blocks(block: np.ndarray) -> float:
-    """Return how many blocks of normal influences know the spread between records as well, from (R, blocks).
+    """Return the number of independent normal blocks that would determine the spread between records equally precisely,
+    from (R, blocks).
 
     The influences of rare classes are few and large, so that fewer degrees of freedom are left (`freedom_of`).
     """
@@ -145,7 +147,7 @@ def independent_blocks(block: np.ndarray) -> float:
 def lost_use(own: Use, base: Use) -> Estimate:
     """Return 1 − own / base of the means of R and S models on the same records (`ratio`).
 
-    Trainings count as independent. The correlation is that which the choice of the records makes.
+    Trainings count as independent. The correlation is the one from the choice of the records.
     """
     apart, whole = own.estimate, base.estimate
     shared = Z**2 * float(np.cov(own.block.mean(axis=0), base.block.mean(axis=0))[0, 1]) / own.influences.shape[1]

@@ -139,7 +139,7 @@ def mlp(
     flat, width = _flatten(shape)
     if levels:
         if len(levels) > width:
-            raise UserError(f"{len(levels)} levels for {width} columns; valid is at most one for each")
+            raise UserError(f"{len(levels)} levels for {width} columns; expected at most one for each")
         flat += (Embedding(tuple(levels), embedding_width),)
         (width,) = output_shape(flat, shape)
     return (*flat, *_dense(width, hidden, n_classes, dropout, activation))
@@ -246,7 +246,7 @@ def convnet(
     lists = {"kernels": kernels, "strides": strides, "paddings": paddings, "pools": pools}
     for key, values in lists.items():
         if len(values) != len(channels):
-            raise UserError(f"{len(values)} {key} for {len(channels)} convolutions; valid is one for each")
+            raise UserError(f"{len(values)} {key} for {len(channels)} convolutions; expected one for each")
     layers: Layers = ()
     for width, kernel, stride, padding, pool in zip(channels, *lists.values(), strict=True):
         before = output_shape(layers, shape)
@@ -311,7 +311,7 @@ def wide_resnet(
     """
     blocks, rest = divmod(depth - 4, 6)
     if blocks < 1 or rest:
-        raise UserError(f"architecture 'wide_resnet': depth is {depth}; valid is 6n + 4: 10, 16, 22, 28, …")
+        raise UserError(f"architecture 'wide_resnet': depth is {depth}; expected 6n + 4: 10, 16, 22, 28, …")
     channels = [16 * width, 32 * width, 64 * width]
     _check_residual(shape, [16, *channels], groups)
     act = activation_layer(activation)
@@ -362,7 +362,7 @@ def _check_residual(shape: Shape, channels: Sequence[int], groups: int) -> None:
         raise UserError("a residual network needs at least one stage; 'channels' is empty")
     for width in channels:
         if width % groups:
-            raise UserError(f"{width} channels do not fall into {groups} groups of one size; valid is a divisor")
+            raise UserError(f"{width} channels do not fall into {groups} groups of one size; expected a divisor")
 
 
 def _flatten(shape: Shape) -> tuple[Layers, int]:

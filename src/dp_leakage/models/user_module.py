@@ -32,7 +32,7 @@ def module_layers(factory: Factory, input_shape: tuple[int, ...], n_classes: int
         raise UserError(f"{layer.title} has no parameters that require a gradient, so it cannot be trained")
     for name, own in layer.workplace.named_parameters():
         if not own.is_floating_point():
-            raise UserError(f"{layer.title}: parameter '{name}' is {own.dtype}; valid are floating-point numbers")
+            raise UserError(f"{layer.title}: parameter '{name}' is {own.dtype}; expected floating-point numbers")
     return (layer,)
 
 
@@ -64,7 +64,7 @@ def module_factory(path: str, input_shape: tuple[int, ...], n_classes: int, **se
         with blamed(where, file):
             module = make(**arguments)
         if not isinstance(module, nn.Module):
-            raise UserError(f"{where} gives {type(module).__name__}; valid is a torch.nn.Module")
+            raise UserError(f"{where} gives {type(module).__name__}; expected a torch.nn.Module")
         return module
 
     _check_outputs(factory, input_shape, n_classes, where, file)
@@ -90,7 +90,7 @@ def _found(path: str) -> Callable[..., nn.Module]:
         raise UserError(f"module {path!r}: {package} has no {name!r}; {nearest(name, found)}")
     make = found[name]
     if not (isinstance(make, type) and issubclass(make, nn.Module)) and not _returns_module(make):
-        words = f"valid are such classes, and functions that say so: def {name}(…) -> torch.nn.Module"
+        words = f"expected such classes, and functions that say so: def {name}(…) -> torch.nn.Module"
         raise UserError(f"module {path!r} is not a torch.nn.Module; {words}")
     return make
 
@@ -115,4 +115,4 @@ def _check_outputs(
         out = factory().eval()(torch.zeros(2, *input_shape))
     if not isinstance(out, Tensor) or out.shape != (2, n_classes) or not out.is_floating_point():
         shown = f"{tuple(out.shape)} {out.dtype}" if isinstance(out, Tensor) else type(out).__name__
-        raise UserError(f"{where} gives {shown} for 2 records of shape {tuple(input_shape)}; valid is (2, {n_classes})")
+        raise UserError(f"{where} gives {shown} for 2 records of shape {tuple(input_shape)}; expected (2, {n_classes})")

@@ -1,7 +1,7 @@
 """Effect of other settings on reproduction: one row per setting, as in ``controls.csv``.
 
-A control is a run with one setting changed. It is compared with every printed number that it covers: those that our
-own setting misses and it reproduces, and the reverse.
+A control is a run with one setting changed. It is compared with every printed number that it covers: numbers that our
+setting misses and the control reproduces, and the reverse.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,9 +36,9 @@ def tried(
         controls: ``file`` and ``setting`` of each, of this paper.
         frames: file → its csv.
 
-    ``missed`` counts prints that our own setting misses, ``gained`` those of them that the other reproduces; ``held``
-    counts prints that ours reproduces, ``lost`` those of them that the other misses. Prints of smaller runs are among
-    them.
+    ``missed`` counts prints that our own setting misses, ``gained`` the part of these that the control reproduces;
+    ``held`` counts prints that our own setting reproduces, ``lost`` the part of these that the control misses. Prints
+    of smaller runs are among them.
     """
     mapped = map_published(published).drop_duplicates("row")
     named = pd.Series(mapped["row"].to_numpy(), index=pd.Index(keys_of(mapped), tupleize_cols=False))
@@ -80,7 +80,7 @@ def _runs(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _of_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of reconstructions that name a cell in short (``gaussian=50``), one for each measure."""
+    """Return the reconstruction rows of a cell named in short (``gaussian=50``), one for each measure."""
     found: list[dict[str, Any]] = []
     for row in frame.to_dict("records"):
         name, _, epsilon = str(row["cell"]).partition("=")

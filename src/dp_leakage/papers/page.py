@@ -74,7 +74,7 @@ def numbers(rows: pd.DataFrame, papers: Iterable[str], controls: pd.DataFrame) -
 
 
 def counted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows whose number counts."""
+    """Return the rows whose numbers count in the headline."""
     return rows[rows["outcome"].isin(COMPARED)]
 
 
@@ -196,7 +196,7 @@ def _by(rows: pd.DataFrame, columns: list[str]) -> str:
 
 
 def _outside(rows: pd.DataFrame) -> str:
-    """One paper's numbers that are outside, grouped by their explanation."""
+    """Return one paper's numbers outside our intervals, grouped by explanation."""
     outside = rows[rows["outcome"] == OUTSIDE]
     if outside.empty:
         return ""

@@ -5,18 +5,18 @@ Formal guarantee. With ``scales`` from `bound_scales`, adding or removing one un
 nothing. With ``per_layer`` each of L layers is clipped to ``layer_norm``, C/√L, so that the whole is at most C long.
 
 The scales hold this for the sum as floating point adds it up: a unit is bounded to C/(1 + `allowance`), which leaves
-room for all rounding. The noise is that of C, so no accountant has to know.
+room for all rounding. The noise stays at C, so accountants need not know.
 
-1. A computed length is off by at most `norms.ROUNDING` units of precision. Where it comes from inner products, it
-   counts what rounding may take from the sum of the unit's own terms; where these cancel, the gradient is formed.
+1. A computed length is off by at most `norms.ROUNDING` units of precision. For norms from inner products, it includes
+what rounding may remove from the sum of the unit's own terms; where these cancel, the gradient is formed.
 2. A unit also shifts how the sum of the others rounds. Let a product add up m terms, one after the other. On the same
    grid, two sums that differ round alike. They part only while one is above a power of two, MC, and the other below,
    and then by at most the finer grid's step, u·MC with u = eps/2, at each of the m − M other terms: together m²uC/4.
    So B/m products move by at most mBuC/4, with m = `products.CHAIN`. Batches that are made for it reach this. The
    allowance is half as much again, since B is a mean and terms may tie.
 
-This takes for granted that a unit's own gradient is computed alike in any company, and a product adds its terms one
-after the other. For the first, rows, positions and passes on a CPU have lengths with which kernels round alike
+This assumes that a unit's own gradient does not depend on the other units, and that a product adds its terms one after
+the other. For the first, rows, positions and passes on a CPU have lengths with which kernels round alike
 (`products.ROW`, `lanes.ROWS_MULTIPLE`). A user's own module runs on PyTorch's kernels, which round by place too, so
 with parameters made for it a record moves the sum by several C. Where a sum has several terms of a unit (positions,
 records), the second part is argued for terms that do not cancel, and searched for others.
@@ -46,8 +46,8 @@ def layer_norm(clip_norm: float, layers: int) -> float:
 
 
 def allowance(units: float, dtype: torch.dtype) -> float:
-    """Return the share of C that rounding in ``dtype`` may add to what a unit moves, for sums of so many
-    units on average.
+    """Return the share of C that rounding in ``dtype`` may add to a unit's effect on a sum of so many units on
+    average.
     """
     return (ROUNDING + units * CHAIN * 3 / 16) * torch.finfo(dtype).eps
 
@@ -63,7 +63,7 @@ def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, d
         norms: ≥ 0 and finite, any shape, float32 or float64.
         clip_norm: C > 0; for ``clip`` also one for each of the norms, as a tensor that broadcasts with them.
         bound: ``clip``, ``normalize``, or the name of such a file.
-        divisor: what the bounded sum is to be divided by, > 0: the number of units in it, on average.
+        divisor: divisor of the bounded sum, > 0: the number of units in it, on average.
 
     Returns:
         A tensor like ``norms``: scale·norm ≤ C/(1 + `allowance`)/divisor. It is 0 where a file's own scale breaks the
@@ -79,7 +79,7 @@ def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, d
 
 
 def check_bound(bound: Bound | str, clip_norm: float) -> None:
-    """Refuse with a UserError a file's bound that leaves a gradient of some length longer than ``clip_norm``."""
+    """Refuse with a UserError a plugin's bound that leaves a gradient of some length longer than ``clip_norm``."""
     if bound in get_args(Bound):
         return
     norms = torch.logspace(math.log10(LEAST_NORM), 38, LENGTHS)
@@ -98,8 +98,8 @@ def _within(scales: Tensor, norms: Tensor, clip_norm: float | Tensor) -> Tensor:
 
 
 def _own_scales(norms: Tensor, length: float | Tensor, plugin: str) -> Tensor:
-    """Return a file's own factor for each unit, computed from one unit at a time, so that none can depend on another's
-    gradient.
+    """Return a plugin's factor for each unit, computed one unit at a time, so that it cannot depend on other units'
+    gradients.
 
     It is vectorized if the code allows that (`torch.vmap` shows the function only one unit's length).
     """
@@ -112,7 +112,7 @@ def _own_scales(norms: Tensor, length: float | Tensor, plugin: str) -> Tensor:
             given = [torch.as_tensor(one(norm, length), dtype=norms.dtype, device=norms.device) for norm in each]
             scales = torch.stack(given) if given else each
     if scales.shape != each.shape or scales.dtype != norms.dtype or scales.layout != torch.strided:
-        words = f"{tuple(scales.shape[1:])} {scales.dtype} for one unit's length; valid is one factor, {norms.dtype}"
+        words = f"{tuple(scales.shape[1:])} {scales.dtype} for one unit's length; expected one factor, {norms.dtype}"
         raise UserError(f"plugin {plugin}: bound returns {words}")
     lost = scales.abs() < torch.finfo(scales.dtype).tiny  # has too few digits left to keep to the bound
     return scales.where(~lost, 0.0).reshape(norms.shape)

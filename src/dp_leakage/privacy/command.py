@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             }
             named = ("accountant", "sampler", "neighbors")
             words = " ".join(f"--{key} {value}" for key in named if (value := getattr(options, key)))
-            raise UserError(f"no accountant supports {words} and this noise; valid are {', '.join(sorted(pairs))}")
+            raise UserError(f"no accountant supports {words} and this noise; expected {', '.join(sorted(pairs))}")
         if all(row[1] == NONE for row in rows):
             raise UserError(rows[0][-1])
     except UserError as error:
@@ -183,10 +183,10 @@ def _target(options: argparse.Namespace) -> Target | None:
     for key in given:
         takers = [measure for measure, others in KEYS.items() if key in others]
         if takers and not any(measure in given for measure in takers):
-            raise UserError(f"--{key} belongs to another limit; valid with it is --{' or --'.join(takers)}")
+            raise UserError(f"--{key} belongs to another limit; use it with --{' or --'.join(takers)}")
         for other in NEEDED.get(key, ()):
             if other not in given:
-                raise UserError(f"--{key} needs --{other}; valid is a number above 0 and below 1")
+                raise UserError(f"--{key} needs --{other}; expected a number above 0 and below 1")
     return Target.read(given)
 
 

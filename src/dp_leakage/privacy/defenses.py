@@ -50,7 +50,7 @@ def spell(value: float) -> str:
     text = f"{value:g}" if abs(value) < 1e6 else repr(float(value))
     if float(text) != value:
         raise UserError(
-            f"{value!r} has too many digits for a folder name; valid is a number of up to 6 significant digits"
+            f"{value!r} has too many digits for a folder name; expected a number of up to 6 significant digits"
         )
     return text
 

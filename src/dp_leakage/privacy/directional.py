@@ -64,7 +64,7 @@ def draws_padding(block: Block, device: torch.device) -> bool:
 
 
 def add_directed_examples(passed: "BackwardPass", drawing: Drawing, total: Parameters) -> None:
-    """Compute total += scale·Σ Xᵢ for each model, with Xᵢ around the directions of each of its examples' gradients.
+    """Compute total += scale·Σ Xᵢ for each model, with Xᵢ drawn around the direction of example i's gradient.
 
     Models share the calls that small draws wait for. Each draws what it draws alone, from its own stream.
     """
@@ -214,7 +214,7 @@ def _linear_rows(part: LinearGradients, models: Sequence[int], drawing: Drawing)
 
 
 def _add_linear_rows(part: LinearGradients, models: Sequence[int], drawing: Drawing, total: Parameters) -> None:
-    """`_add_rows` by `sample_vmf`, without ever forming the rows or their draws: only the draws' sums."""
+    """Add as `_add_rows`, by `sample_vmf`, without ever forming the rows or their draws: only the draws' sums."""
     outputs, dimension = part.delta.shape[2], part.input.shape[2] + 1
     size = _drawn_at_once(outputs, dimension, part.delta.device)
     at_once = max(1, size // part.examples)
@@ -260,7 +260,7 @@ def _draw_rows(
 
 
 def _add_linear_sums(part: LinearGradients, models: Sequence[int], drawing: Drawing, total: Parameters) -> None:
-    """`_add_rows` by `privacy.vmf_sum`."""
+    """Add as `_add_rows`, by `privacy.vmf_sum`."""
     examples = _linear_rows(part, models, drawing)
     generators = [drawing.generators[model] for model in models]
     grams = [(own.means @ own.means.T).fill_diagonal_(1) for own in examples]

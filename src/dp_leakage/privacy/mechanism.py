@@ -23,12 +23,11 @@ class Mechanism:
     """Private (or merely bounded) gradient step: the only description that accountants and the trainer read.
 
     Attributes:
-        sampler: ``shuffle`` each unit once an epoch; ``poisson`` each with rate batch_size/n;
-            ``wor`` a fixed-size batch without replacement, drawn again at each step; ``cyclic`` each unit once an
-            epoch, in the same order in every epoch; ``balls_in_bins`` each unit in one step of each epoch, drawn
-            independently for each; ``cyclic_poisson`` each in one of `turns` parts of the data, drawn once and
-            independently, of which step after step the next one is sampled with a rate that keeps batches as large;
-            ``class_poisson`` each (sub)class with rate q.
+        sampler: ``shuffle`` each unit once an epoch; ``poisson`` each with rate batch_size/n; ``wor`` a fixed-size
+            batch without replacement, drawn again at each step; ``cyclic`` each unit once an epoch, in the same order
+            in every epoch; ``balls_in_bins`` each unit in one step of each epoch, drawn independently for each;
+            ``cyclic_poisson``: `turns` random parts of the data take turns, and a step samples its part with a rate
+            that keeps the batch size; ``class_poisson`` each (sub)class with rate q.
         unit: whose gradient is bounded: every example's, the mean gradient of each person's records, the whole batch's
             mean, or the mean gradient of each (sub)class in the batch. If it is ``person``, the sampler draws persons.
         bound: ``clip`` to ``clip_norm``, ``normalize`` to exactly that length, or clip ``per_layer``, each layer to an

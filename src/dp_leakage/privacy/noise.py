@@ -43,7 +43,7 @@ def sample_vmf(mean: Tensor, kappa: float | Tensor, generator: Generator | None 
 
 
 def sample_vmf_of_streams(means: Tensor, kappas: Tensor, generators: Sequence[Generator]) -> Tensor:
-    """`sample_vmf` for one row of each stream: means (K, d), kappas float64 (K,). Each draws what it draws alone."""
+    """Draw as `sample_vmf` for one row of each stream, as if alone: means (K, d), kappas float64 (K,)."""
     count, dimension = means.shape
     # Every row begins at a vector's edge, so that it rounds alike in any company.
     rows, noise = means.new_zeros(2, count, aligned(dimension))[:, :, :dimension]
@@ -161,7 +161,7 @@ def _accepted(
 def _accepted_at_once(
     dimension: int, x0: Tensor, first: tuple[Tensor, Tensor], chance: Tensor, streams: Streams
 ) -> tuple[Tensor, Tensor]:
-    """As the rejection loop, with enough proposals that the result need not be waited for."""
+    """Return as the rejection loop, from so many proposals that waiting for the result is unnecessary."""
     radius, angle, chances = streams.uniforms(3 * (PROPOSALS - 1)).unflatten(0, (3, -1))
     again, across = sphere_coordinate(dimension, radius, angle)
     proposed, beside = torch.cat([first[0][None], again]), torch.cat([first[1][None], across])

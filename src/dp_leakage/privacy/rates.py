@@ -10,10 +10,10 @@ PRIORS = (0.01, 0.1, 0.5)  # shares of members among the records that an attacke
 
 
 def precision(prior: float, tpr: float, fpr: float) -> float:
-    """Return the share of members among the records that an attack accuses; NaN if it accuses none.
+    """Return the share of members among the records that an attack accuses; NaN if nobody is accused.
 
     Args:
-        prior: the share of members among all whom the attacker asks about, in (0, 1).
+        prior: the share of members among all queried records, in (0, 1).
         tpr, fpr: the attack's rates, in [0, 1].
     """
     right, wrong = prior * tpr, (1 - prior) * fpr

@@ -35,22 +35,22 @@ class Target:
         """Read a study file's ``target``.
 
         Raises:
-            UserError: unknown or missing keys, values out of range, or a limit that all trainings keep or none can
-                keep.
+            UserError: unknown or missing keys, values out of range, or a limit that every training or no training
+                meets.
         """
         measures = [key for key in KEYS if key in given]
         if len(measures) != 1:
-            raise UserError(f"target is {dict(given)}; valid is {EXAMPLES}")
+            raise UserError(f"target is {dict(given)}; expected {EXAMPLES}")
         measure = measures[0]
         for key in given:
             if key not in (measure, *KEYS[measure]):
                 raise UserError(f"target has the unknown key '{key}'; {nearest(key, (measure, *KEYS[measure]))}")
         for key in NEEDED[measure]:
             if key not in given:
-                raise UserError(f"target lacks the key '{key}', which {measure} needs; valid is {EXAMPLES}")
+                raise UserError(f"target lacks the key '{key}', which {measure} needs; expected {EXAMPLES}")
         for key, value in given.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-                raise UserError(f"target.{key} is {value!r}; valid is a number above 0 and below 1")
+                raise UserError(f"target.{key} is {value!r}; expected a number above 0 and below 1")
         fpr = float(given.get("fpr", FPR)) if measure != "advantage" else None
         prior = float(given["prior"]) if measure == "precision" else None
         found = cls(measure, float(given[measure]), fpr, prior)
@@ -81,14 +81,14 @@ class Target:
 
     def _check_reachable(self) -> None:
         if self.prior is not None and self.value <= self.prior:
-            words = f"valid is above the prior, {self.prior:g}, which guessing reaches"
+            words = f"expected above the prior, {self.prior:g}, which guessing reaches"
             raise UserError(f"target.precision is {self.value:g}; {words}")
         if self.fpr is not None and self.limit <= self.fpr:
             raise UserError(
-                f"target.tpr is {self.limit:g}; valid is above the fpr, {self.fpr:g}, which guessing reaches"
+                f"target.tpr is {self.limit:g}; expected above the fpr, {self.fpr:g}, which guessing reaches"
             )
         if self.limit - (self.fpr or 0.0) < LEAST:
-            words = f"valid is at least {LEAST:g} above what guessing reaches, since accountants resolve no less"
+            words = f"expected at least {LEAST:g} above what guessing reaches, since accountants resolve no less"
             raise UserError(f"target.{self.measure} is {self.value:g}; {words}")
         if self.limit >= 1:
             words = f"already because only {self.fpr:g} of the others are accused; a smaller fpr would ask for noise"

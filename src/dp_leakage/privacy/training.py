@@ -73,7 +73,7 @@ class Training:
 
     @property
     def rate(self) -> float:
-        """A unit's chance q of being in a batch, where it can be in it."""
+        """Probability q that a unit is in a batch, for batches that can hold the unit."""
         return min(1.0, self.mechanism.turns * self.batch_size / self.dataset_size)
 
     @property

@@ -95,7 +95,7 @@ def draw_vmf_sums(
 def _draw_around(
     coordinates: Tensor, sine: Tensor, dimension: int, generator: Generator | None
 ) -> tuple[Tensor, Tensor]:
-    """Return, of m sums, Σ (sᵢ/nᵢ) h̃ᵢ in the basis, float64 (m, r), and the lengths aᵢ, (m, B)."""
+    """Draw m sums Σ (sᵢ/nᵢ) h̃ᵢ in the basis, float64 (m, r), and the lengths aᵢ, (m, B)."""
     rank = coordinates.shape[1]
     draw = {"generator": generator, "device": sine.device}
     # These draws are most of the work, and gradients are float32 anyway.

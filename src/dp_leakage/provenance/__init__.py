@@ -1,1 +1,1 @@
-"""Provenance: fingerprints of code, and files that carry them together with what they were made from."""
+"""Provenance: fingerprints of code, and result files that embed their provenance."""

@@ -90,7 +90,7 @@ def declared_size(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[np.d
 
 
 def check_sizes(archive: zipfile.ZipFile, size: int) -> None:
-    """Refuse an ``.npz`` of ``size`` bytes that unpacks to more than it holds, before any of it is unpacked.
+    """Refuse an ``.npz`` of ``size`` bytes that would unpack to more than it contains, before unpacking.
 
     Raises:
         ValueError: arrays are packed, larger or smaller than they declare, without values, or stand twice.

@@ -181,7 +181,7 @@ def is_current(path: Path, identity: str) -> bool:
 
 
 def check_made(path: Path, known: str) -> None:
-    """Refuse a file that is damaged, or whose identity does not occur in a text.
+    """Refuse a file that is damaged, or whose identity is not among the known ones.
 
     Raises:
         UserError: names the file.

@@ -72,7 +72,7 @@ class _Kept:
             self.grown = True
 
     def save(self) -> None:
-        """Replace the file as a whole, so that runs side by side may each do so; what the last one parsed stays."""
+        """Replace the file as a whole, so that parallel runs may each do so; the last one wins."""
         if self.file is None or not self.grown:
             return
         self.grown = False
@@ -96,7 +96,7 @@ def _united(beside: dict[str, list[Recipe]], own: dict[str, list[Recipe]]) -> di
 
 
 def _gives_still(recipe: Recipe, fingerprint: str) -> bool:
-    """Return whether the recipe still gives the fingerprint. Missing files or invalid Python give none."""
+    """Return whether the recipe still gives the fingerprint; False for missing files or invalid Python."""
     with suppress(OSError, UserError):
         return _fingerprint(*recipe) == fingerprint
     return False
@@ -173,7 +173,7 @@ def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> b
 
 
 def own_files(fingerprints: Iterable[str]) -> set[Path]:
-    """Return the user's files in fingerprints of the process whose notes `is_unchanged` read."""
+    """Return the user's files in the fingerprints whose notes `is_unchanged` has read."""
     recipes = [recipe for fingerprint in fingerprints for recipe in _kept.recipes.get(fingerprint, [])]
     return {path.resolve() for recipe in recipes for _, path in _with_imported(map(Path, recipe[2]))}
 
@@ -222,7 +222,7 @@ def _read(name: str, path: Path) -> list[Named]:
     beside = [(str(PurePath(name).parent / each), path.parent / each) for each in names]
     for each, file in beside:
         if not file.is_file():
-            raise UserError(f"{path}: {READ} has {each!r}, which is not a file; valid are files in its folder")
+            raise UserError(f"{path}: {READ} has {each!r}, which is not a file; expected files in its folder")
     return beside
 
 
@@ -254,7 +254,7 @@ def _beside(module: str, folder: Path, package: tuple[str, ...] = ()) -> list[Na
 
 
 def _elsewhere(module: str) -> list[Named]:
-    """Return the files that an import of a module runs, from where the user's modules are looked for."""
+    """Return the files that an import of a module runs, searched on the path of the user's modules."""
     found = []
     for outer in _outermost_first(module):
         if file := module_file(outer.replace("/", ".")):
@@ -330,7 +330,7 @@ def _import(node: ast.AST) -> Import | None:
 
 
 def _tree(path: Path, content: bytes) -> ast.Module:
-    """Raise UserError: a file of the user's is no Python."""
+    """Raise UserError: a file of the user's is not valid Python."""
     try:
         return ast.parse(decode_source(content))  # a file may say how it is encoded
     except SyntaxError as error:

@@ -1,4 +1,4 @@
-"""Snakemake's records of a file's settings and code, by which it detects changes."""
+"""Snakemake's records of a file's settings and code, which it uses to detect changes."""
 
 from base64 import urlsafe_b64encode
 from pathlib import Path

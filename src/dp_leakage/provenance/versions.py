@@ -12,7 +12,7 @@ COMPUTING = ("torch", "opacus", "numpy", "scipy", "sklearn", "lightgbm", "pandas
 
 
 def versions(*further: str) -> dict[str, str]:
-    """Return package → its version here, Python's first, of those that every result depends on and of ``further`` ones.
+    """Return package → version here, Python's first, for packages that every result depends on and ``further`` ones.
 
     Packages that are not installed are left out.
     """
@@ -21,7 +21,7 @@ def versions(*further: str) -> dict[str, str]:
 
 
 def imported() -> dict[str, str]:
-    """Return module → its version, Python's first, of those that this process has imported and that compute."""
+    """Return module → version, Python's first, for imported modules that compute."""
     found = {name: getattr(sys.modules.get(name), "__version__", None) for name in COMPUTING}
     return {"Python": platform.python_version()} | {name: version for name, version in found.items() if version}
 

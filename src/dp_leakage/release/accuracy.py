@@ -31,13 +31,13 @@ def accuracy_of(right: np.ndarray, y: np.ndarray, person: np.ndarray | None) -> 
 def use_of(
     measure: str, y: np.ndarray, probabilities: np.ndarray, trained: np.ndarray, person: np.ndarray | None
 ) -> Json:
-    """Return the statement on the study's measure of use; empty if that is accuracy.
+    """Return the statement on the study's measure of use; empty if the measure is accuracy.
 
     Args:
         measure: a key of `utility.UTILITIES`.
         y: int64 (n,): the classes of records that it did not train on.
-        probabilities: float32 (n, classes): what it says of them.
-        trained: int64 (m,): the classes of those that it trained on.
+        probabilities: float32 (n, classes): its outputs for them.
+        trained: int64 (m,): the classes of its training records.
         person: int64 (n,): whose the records are; None if each is a person of its own.
     """
     if measure == ACCURACY:

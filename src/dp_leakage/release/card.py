@@ -17,8 +17,8 @@ def pages(statement: Json) -> dict[str, bytes]:
 
 
 def card(statement: Json) -> str:
-    """Return the model card as Markdown, from the statement alone. The user's names stand in JSON blocks, where
-    nothing is markup.
+    """Return the model card as Markdown, from the statement alone. The user's names are in JSON blocks, where markup
+    has no effect.
     """
     model = statement["model"]
     parts = [
@@ -120,7 +120,7 @@ def _use(model: Json) -> str:
 
 
 def _of_the_study(measured: Json) -> str:
-    """State that the study's accuracy is of models with half of the records, under random inclusion."""
+    """State that the study's accuracy is for models with half of the records, under random inclusion."""
     if not measured.get("trained_on_half"):
         return ""
     return " The accuracy in the study's report is that of models which trained on about half of the records each."
@@ -136,5 +136,5 @@ def _block(value: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a sentence in which the user's names are not markup."""
+    """Return a sentence in which the user's names are escaped as plain text."""
     return "".join(f"\\{sign}" if sign in "\\`*_[]<>#|!" else sign for sign in " ".join(text.split()))

@@ -37,7 +37,7 @@ def working_folder(folder: Path) -> Path:
 
 
 def is_unfinished(working: Path) -> bool:
-    """Return whether a folder holds nothing but what an unfinished release leaves there."""
+    """Return whether a folder holds only files of an unfinished release."""
     if working.is_symlink() or not is_dir(working):
         return False
     return all(LEFT.fullmatch(path.name) for path in working.iterdir())
@@ -135,7 +135,7 @@ def _sync(folder: Path) -> None:
 
 
 def read_json(path: Path) -> Json:
-    """Return the mapping that a JSON file of a release holds. UserError if it holds none."""
+    """Return the mapping in a JSON file of a release. UserError if there is none."""
     try:
         value = json.loads(content_of(path))
     except (ValueError, RecursionError) as error:
@@ -146,13 +146,13 @@ def read_json(path: Path) -> Json:
 
 
 def content_of(path: Path) -> bytes:
-    """Return the bytes of a text of a release. UserError if it is no file, or too large."""
+    """Return the bytes of a text of a release. UserError if it is not a file, or too large."""
     with _opened(path, LONGEST) as file:
         return file.read()
 
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a release's file, read piece by piece. UserError if it is no file, or too large."""
+    """Return the SHA-256 of a release's file, read in pieces. UserError if it is not a file, or too large."""
     with _opened(path, LARGEST) as file:
         return file_digest(file, "sha256").hexdigest()
 

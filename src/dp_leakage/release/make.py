@@ -154,7 +154,7 @@ def shares(right: np.ndarray, person: np.ndarray) -> np.ndarray:
 
 
 def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json) -> dict[str, bytes]:
-    """Return every file of the release but the hashes: name → bytes. Raises UserError if the ONNX file gives other
+    """Return every file of the release except the hashes: name → bytes. Raises UserError if the ONNX file gives other
     outputs.
     """
     from safetensors.torch import save

@@ -81,7 +81,7 @@ def advice_of(study: Study, cell: Cell) -> list[str]:
 
 
 def _audits(frame: pd.DataFrame, delta: float, coins: int) -> list[Json]:
-    """Return each lower bound on ε, with the most that the audit could have shown, where that is known."""
+    """Return each lower bound on ε, with the audit's reach if known."""
     found = []
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
     for row in bounds.itertuples():

@@ -29,14 +29,14 @@ from dp_leakage.privacy.training import Training
 from dp_leakage.release.outside import GAPS
 from dp_leakage.release.statement import enough_noise, training_told
 from dp_leakage.steps._features import Learned, read_features
-from dp_leakage.steps._models import architecture_of, tuned_settings
+from dp_leakage.steps._models import architecture_of, tuned_training
 from dp_leakage.steps.prepare import records_of
 from dp_leakage.study import Study
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.file import load_studies, study_files
 from dp_leakage.study.paths import learned_for, tuned_for
 from dp_leakage.study.protocol import by_person, source_of
-from dp_leakage.study.release_grid import release_grid
+from dp_leakage.study.release_grid import rate_told, release_grid
 from dp_leakage.study.steps import features_of, prepare_settings, project_settings, train_settings
 from dp_leakage.training.released import check_released
 
@@ -55,12 +55,12 @@ class Plan:
         data: the records as features.
         rows: int64 (n,): the records that are trained on.
         person: int64 (n,): the owner of each; None if the release hides single records.
-        judged: int64 (m,): those that accuracy is measured on; empty if all are trained on.
+        judged: int64 (m,): the records on which accuracy is measured; empty if all are trained on.
         fitted: map from a raw row to features.
         training: with its noise.
         told: the training as numbers, see `statement.training_told`.
         declared: what the study says about the data and the decision, see `DECLARED`.
-        outside: sentences about what ε does not cover, beside what the statement shows (`outside.follows_from`).
+        outside: sentences about what ε does not cover, in addition to `outside.follows_from`.
     """
 
     study: Study
@@ -89,7 +89,7 @@ class Plan:
         return identity({"grid": list(self.grid), "told": self.told, "rows": len(self.rows), "choice": self.selection})
 
     def layers(self, settings: Json) -> Layers:
-        """Return the architecture under one of the grid's settings."""
+        """Return the architecture for one setting of the grid."""
         layers: Layers = architecture_of(settings, self.data.x.shape[1:], len(self.raw.class_names))
         return layers
 
@@ -105,7 +105,7 @@ class Plan:
 
     @property
     def units(self) -> int:
-        """Return the number of units that neighbors differ in one of: records, or people."""
+        """Return the number of units of privacy: records, or people."""
         return self.training.dataset_size
 
 
@@ -141,7 +141,7 @@ def study_named(name: str, scale: str | None = None, release: Json | None = None
 
 
 def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
-    """Read the records and solves for the noise.
+    """Read the records and solve for the noise.
 
     Args:
         study, cell: see `study_named`, `Study.cell_named`.
@@ -223,7 +223,9 @@ def _settings(study: Study, cell: Cell) -> Json:
     path = next(iter(tuned_for(study, cell)), None)
     if path is not None and not path.exists():
         raise UserError(f"{path} is missing: it holds the cell's learning rate; run `dp-leakage run {study.target}`")
-    return tuned_settings(train_settings(study, cell), path)[0]
+    settings = train_settings(study, cell)
+    training, _ = tuned_training(settings, path)
+    return settings | {"training": settings["training"] | rate_told(settings["training"], training.learning_rate)}
 
 
 def _records(

@@ -36,7 +36,7 @@ def select(
     score: Callable[[int, dict[str, Tensor]], float],
     erase: Callable[[int], None] = lambda run: None,
 ) -> Best:
-    """Run the drawn number of trainings, and keep the one with the highest score; of ties the first.
+    """Run the drawn number of trainings, and keep the one with the highest score; ties: the first.
 
     Args:
         selection: see `statement.SELECTION`; None: train the only setting once.

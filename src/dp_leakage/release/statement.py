@@ -67,7 +67,7 @@ MOST_ROWS = 100
 
 
 def training_told(training: Training, records: int) -> Json:
-    """Return a training with Gaussian noise as numbers; ``records`` counts its units' records."""
+    """Describe a training with Gaussian noise by numbers; ``records`` counts its units' records."""
     mechanism = training.mechanism
     told = {
         "noise": mechanism.noise,
@@ -87,10 +87,10 @@ def training_told(training: Training, records: int) -> Json:
 
 
 def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[float]:
-    """ε at each δ from the numbers of a statement, by dp-accounting alone: the smaller of its two accountants' bounds.
+    """Recompute ε at each δ from the numbers of a statement, by dp-accounting alone: the smaller of its two bounds.
 
-    Poisson batches: every step is a sampled Gaussian. Shuffled ones: each epoch is one Gaussian, since each unit
-    comes once in it. With a selection, an ε beyond use, or very many steps, the Rényi accountant alone has a bound.
+    Poisson batches: every step is a sampled Gaussian. Shuffled ones: each epoch is one Gaussian, since each unit comes
+    once in it. Only the Rényi accountant has a bound with a selection, a very large ε or very many steps.
     """
     from dp_accounting import NeighboringRelation
     from dp_accounting.dp_event import (
@@ -153,7 +153,7 @@ def relation(sampler: str) -> Neighbors:
 
 
 def training_of(statement: Mapping[str, Any]) -> Training:
-    """Return the training that a statement is of, as accountants read it."""
+    """Return the training described by a statement, in the form that accountants read."""
     told, unit = statement["mechanism"], statement["unit"]
     mechanism = Mechanism(
         sampler=told["sampler"],
@@ -166,7 +166,7 @@ def training_of(statement: Mapping[str, Any]) -> Training:
 
 
 def curve_of(statement: Json) -> TradeOff:
-    """Return the most that any attack on the release can reach.
+    """Return the proven limit of any attack on the release.
 
     With a selection it follows from dp-accounting's ε at many δ, else from the training's own curve.
     """
@@ -284,7 +284,7 @@ def check_statement(statement: Any, where: str) -> list[str]:
 
 
 def _agree(stated: Any, found: Any) -> bool:
-    """Return whether a value of the statement is what was found, numbers but for rounding."""
+    """Return whether a value of the statement equals the recomputed one; numbers may differ by rounding."""
     if isinstance(found, dict):
         return isinstance(stated, dict) and all(_agree(stated.get(key), value) for key, value in found.items())
     if isinstance(found, list):
@@ -296,7 +296,9 @@ def _agree(stated: Any, found: Any) -> bool:
 
 
 def _check_outside(statement: Json, where: str) -> None:
-    """Refuse a statement that lacks a sentence that `follows_from` it, or whose keys do not allow the derivation."""
+    """Refuse a statement without a sentence that `follows_from` its other keys, or with keys that do not allow the
+    derivation.
+    """
     try:
         sentences = follows_from(statement)
     except (KeyError, TypeError, ValueError) as error:

@@ -105,7 +105,7 @@ def _decided(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
     advantage = rounded(leak.advantage.value)
     said = {"attack": STRONGEST, "of": leak.attack, "low": leak.advantage.low, "high": leak.advantage.high}
     shown = tell("reached_advantage", leak.advantage.value, advantage, **said, **_where(one))
-    return f"{verdict} {whose} has an advantage of {shown}; guessing has 0."
+    return f"{verdict} {whose} has an advantage of {shown}; guessing has {tell('guessing_advantage', 0.0, '0')}."
 
 
 def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:

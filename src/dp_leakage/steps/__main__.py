@@ -45,14 +45,12 @@ def wanted(study: str, asked: str) -> tuple[str, list[str]]:
         return (asked if asked.startswith(f"{folder}/") else f"{folder}/{asked}"), config
     part = asked.removeprefix(f"{name}_")
     if part in (name, "audit"):
-        raise UserError(f"target '{asked}' is made by many jobs; valid is a figure, 'report', 'verify' or a file")
+        raise UserError(f"target '{asked}' is made by many jobs; expected a figure, 'report', 'verify' or a file")
     return f"{name}_{part}", config
 
 
 def command_in(plan: str) -> str:
-    """Return the command of the last job of a plan, for which no other job waits. Raises UserError if there is
-    none.
-    """
+    """Return the command of a plan's last job. Raises UserError if there is none."""
     commands = [line.removeprefix(COMMAND) for line in plan.splitlines() if line.startswith(COMMAND)]
     if not commands:
         raise UserError("Snakemake plans no job for it; `snakemake -n` says why")
@@ -111,7 +109,7 @@ def planned(target: str, config: list[str]) -> tuple[str, dict[str, str]]:
 
 
 def run_by_hand(arguments: list[str]) -> int:
-    """Print or debugs the command of one job; returns the exit status."""
+    """Print or debug the command of one job; return the exit status."""
     parser = Parser(prog="python -m dp_leakage.steps", description=(__doc__ or "").partition("\n")[0])
     show = parser.add_subparsers(required=True, parser_class=Parser).add_parser("show", help="print a job's command")
     show.add_argument("study", help="as it is called in results/, such as quickstart or quickstart-smoke")

@@ -20,7 +20,7 @@ def dataset_of(arrays: dict[str, np.ndarray]) -> Dataset:
 
 
 def arrays_of(data: Dataset) -> dict[str, np.ndarray]:
-    """Return the inverse of `dataset_of`."""
+    """Return the arrays of a Dataset; the inverse of `dataset_of`."""
     own = {name: getattr(data, name) for name in OPTIONAL}
     there = {name: array for name, array in own.items() if array is not None}
     return {"x": data.x, "y": data.y, "sensitive": data.sensitive, **there, **data.roles}

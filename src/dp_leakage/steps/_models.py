@@ -30,6 +30,7 @@ from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.contents import Expected, check_arrays
 from dp_leakage.provenance.files import read_table, read_tensors
 from dp_leakage.steps import Json
+from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.tuning import with_rate
 
 
@@ -45,16 +46,17 @@ def architecture_of(settings: Json, input_shape: tuple[int, ...], n_classes: int
     return layers
 
 
-def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
-    """Return settings with the best learning rate of step ``tune``, and the provenance of the rate.
+def tuned_training(settings: Json, tuned: Path | None) -> tuple[TrainingSettings, Json]:
+    """Return a training with the best learning rate of step ``tune``, and the provenance of the rate.
 
-    Ties go to the first rate. Without such a step the settings stay as they are.
+    Ties go to the first rate. Without such a step the training stays as it is.
 
     Raises:
         UserError: the file is missing, damaged or of other settings.
     """
+    training = TrainingSettings(**settings["training"])
     if "tuned" not in settings:
-        return settings, {}
+        return training, {}
     if tuned is None:
         raise UserError("tuned: missing; the settings name a learning rate that step tune chooses")
     tried, made = read_table(tuned, settings["tuned"])
@@ -63,7 +65,7 @@ def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
     rate = float(reached.idxmax())
     said = {"learning_rate": rate, "tried": [[float(key), float(value)] for key, value in reached.items()]}
     said |= {} if measure == ACCURACY else {"tuned_by": measure}
-    return settings | {"training": with_rate(settings["training"], rate)}, said | {"tuned_on": made["records"]}
+    return with_rate(training, rate), said | {"tuned_on": made["records"]}
 
 
 def device_of(device: str) -> str:
@@ -76,7 +78,7 @@ def device_of(device: str) -> str:
     if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
         return "cpu"
     if not torch.cuda.is_available():
-        raise UserError("config.yaml: key 'device' is 'cuda', but no CUDA device is visible here; valid is auto or cpu")
+        raise UserError("config.yaml: key 'device' is 'cuda', but no CUDA device is visible here; use auto or cpu")
     if torch.cuda.device_count() > 1:
         torch.cuda.set_device(free_device(torch.cuda.device_count(), shared_folder()))
     return "cuda"

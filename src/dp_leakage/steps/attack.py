@@ -29,7 +29,9 @@ def main(
     *,
     scores: Path,
 ) -> None:
-    """Read the signals of the target models, and what the attack compares them with; writes its scores."""
+    """Read the signals of the target models and of the models that the attack compares them with; write the attack's
+    scores.
+    """
     inputs = settings["inputs"]
     target = read_signals(inputs, signals, class_scores, data, history=history)
     known: Any = None

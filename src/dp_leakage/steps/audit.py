@@ -24,7 +24,7 @@ from dp_leakage.privacy.training import Training
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance
 from dp_leakage.steps._data import read_dataset
-from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
+from dp_leakage.steps._models import architecture_of, device_of, tuned_training
 from dp_leakage.steps.train import group_count, groups_of, in_records, units_of
 from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.checkpoint import Checkpoint, checkpoint_beside, forget_beside
@@ -43,12 +43,12 @@ def main(
     """Read ``data.npz`` and the best learning rate; write score and inclusion of every canary in every model."""
     dataset = read_dataset(data, settings["data"])
     frames, private = [], None
-    told, _ = tuned_settings(settings, tuned)
+    training, _ = tuned_training(settings, tuned)
     for name, given in settings["designs"].items():
         design = AuditDesign(**given)
         started = time.perf_counter()
         resume = checkpoint_beside(scores, identity(settings), checkpoint_seconds, name)
-        frame, private = _scored(name, design, told, dataset, device_of(device), resume)
+        frame, private = _scored(name, design, settings, training, dataset, device_of(device), resume)
         frames.append(frame.assign(design=name))
         log.info("audit %s: %d models in %.0f s", name, design.models, time.perf_counter() - started)
     stamp = provenance(settings, training=None if private is None else private.settings)
@@ -57,7 +57,13 @@ def main(
 
 
 def _scored(
-    name: str, design: AuditDesign, settings: Json, dataset: Dataset, device: str, resume: Checkpoint
+    name: str,
+    design: AuditDesign,
+    settings: Json,
+    given: TrainingSettings,
+    dataset: Dataset,
+    device: str,
+    resume: Checkpoint,
 ) -> tuple[pd.DataFrame, Training | None]:
     """Train one design's models; return repeat, place, held (inclusion), score; and the claimed training."""
     seed = derived_seed(settings["seed"], name)
@@ -76,10 +82,11 @@ def _scored(
         protection,
         blocks=blocks_of(architecture, step),
         dataset_size=len(units),
-        **{key: settings["training"][key] for key in ("epochs", "batch_size")},
+        epochs=given.epochs,
+        batch_size=given.batch_size,
     )
     claimed = None if private is None else private.mechanism
-    training = TrainingSettings(**in_records(settings["training"], claimed, units))
+    training = in_records(given, claimed, units)
     done = claimed
     if design.bug is not None:
         assert claimed is not None  # a planted mistake needs a mechanism
@@ -88,7 +95,7 @@ def _scored(
     if design.start == "trained":
         options["initial"] = _start(settings, architecture, dataset, x.shape[1:], design.start_epochs, seed, device)
     groups = _groups(step, settings["seed"], placed)
-    rate = settings["training"]["batch_size"] / len(units)
+    rate = given.batch_size / len(units)
     watch = _watch(design, placed, architecture, claimed, rate, replaced, groups, seed)
     if watch is not None:
         options["watch"] = watch

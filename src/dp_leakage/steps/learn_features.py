@@ -45,6 +45,7 @@ def main(
         public = public._replace(x=constants_taken(public.x, settings["mean_std"]))
     x, y = torch.from_numpy(public.x.astype(np.float32, copy=False)), torch.from_numpy(public.y.astype(np.int64))
     resume = checkpoint_beside(features, identity(settings), checkpoint_seconds)
+    training = TrainingSettings(**settings["training"])
     try:
         network, history = train(
             architecture_of(settings | {"dropout": 0.0}, tuple(x.shape[1:]), len(public.class_names)),
@@ -52,11 +53,11 @@ def main(
             y,
             torch.from_numpy(rows["train"])[None],
             [settings["seed"]],
-            TrainingSettings(**settings["training"]),
+            training,
             evaluate_on=torch.from_numpy(rows["test"]) if "test" in rows else None,
             device=device_of(device),
             checkpoint=resume,
-            on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
+            on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, training.epochs),
         )
     except UserError as error:
         raise UserError(f"{name}.projection.learned_on: {error}") from None

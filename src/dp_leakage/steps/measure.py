@@ -8,5 +8,5 @@ from dp_leakage.steps._rows import write_rows
 
 
 def main(settings: Json, parts: list[Path], metrics: Path) -> None:
-    """Read the rows of every part, in the order of the settings, writes ``metrics.parquet``."""
+    """Read the rows of every part, in the order of the settings; write ``metrics.parquet``."""
     write_rows(metrics, read_rows(parts, settings["parts"]), provenance(settings))

@@ -14,8 +14,8 @@ def main(settings: Json, scores: Path, bounds: Path) -> None:
     """Read the canaries' scores and write the rows of all designs of the cell.
 
     Raises:
-        UserError: the scores are damaged or made by other settings, or nothing is proven for what a design's coins
-            decide.
+        UserError: the scores are damaged or made by other settings, or nothing is proven for a design's random
+            inclusion.
     """
     frame, made = read_table(scores, settings["scores"])
     audit = made["settings"]

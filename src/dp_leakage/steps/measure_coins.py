@@ -13,7 +13,7 @@ from dp_leakage.steps._rows import write_rows
 
 
 def main(settings: Json, signals: Path, training: Path, rows: Path) -> None:
-    """Read what the models answer and, of a private cell, how they were trained; writes the rows."""
+    """Read the models' outputs and, for a private cell, its training; write the rows."""
     answers = Signals.held_by(read_arrays(signals, settings["signals"])[0], signals)
     claim, made = settings["claim"], read_table(training, settings["training"])[1]
     own = _own(made, claim) if settings["private"] else None

@@ -11,7 +11,7 @@ from dp_leakage.steps._rows import write_rows
 
 
 def main(settings: Json, models: Path, data: Path, rows: Path) -> None:
-    """Read what the models answer about all records, and the records; writes the rows."""
+    """Read the models' outputs on all records, and the records; write the rows."""
     said = Answers.from_tensors(read_tensors(models, settings["models"])[0])
     y = read_dataset(data, settings["data"]).y
     write_rows(rows, measure_structure(said, y), provenance(settings))

@@ -35,8 +35,8 @@ SAME_NOISE = 1e-4  # relative; solving for σ is no more exact than this, and li
 
 
 def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: Path, proven: Path) -> None:
-    """Read the training histories of the cell and of the undefended cell; write metrics, those by epoch, and the
-    ROC.
+    """Read the training histories of the cell and of the undefended cell; write the metrics, the metrics by epoch, and
+    the ROC.
 
     ``proven`` holds the ROC that no attack can exceed (`privacy.rates`), and no rows if nothing is proven.
     """

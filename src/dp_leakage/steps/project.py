@@ -11,7 +11,7 @@ from dp_leakage.steps._data import arrays_of, dataset_of
 
 
 def main(settings: Json, prepared: Path, data: Path, features: Path | None = None) -> None:
-    """Read ``prepared.npz`` and the network of learned ``features``, writes ``data.npz``."""
+    """Read ``prepared.npz`` and the network of learned ``features``; write ``data.npz``."""
     arrays, made = read_arrays(prepared, settings["prepared"])
     learned = None
     if features is not None:

@@ -158,7 +158,7 @@ def _others(spec: Json | None) -> Others | None:
 
 
 def _training(spec: Json) -> dict[str, str]:
-    """Describe the settings shared by all trainings; those of models trained here."""
+    """Describe the settings shared by all trainings here."""
     own = all(model.get("engine") in GIVEN for model in spec["models"].values())
     whose = " (reference and shadow models)" if own else ""
     rates = ", ".join(f"{rate:g}" for rate in spec.get("tune", {}).get("learning_rate", []))

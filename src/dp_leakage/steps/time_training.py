@@ -33,7 +33,7 @@ Epoch = Callable[[], None]
 
 
 def main(settings: Json, data: Path, timed: Path) -> None:
-    """Read ``data.npz``; writes timed (the defense), engine, round, seconds of one epoch over ``records`` records."""
+    """Read ``data.npz``; write timed (the defense), engine, round, and seconds of an epoch over ``records`` records."""
     dataset = read_dataset(data, settings["data"])
     epochs = dict(_epochs(settings, dataset))
     for run_epoch in epochs.values():  # warm-up of memory, kernels and caches, not timed
@@ -60,10 +60,14 @@ def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Ep
     rivals = {OPACUS, PYTORCH}
     for cell in settings["cells"]:
         layers = architecture_of(cell, tuple(x.shape[1:]), dataset.n_classes)
-        schedule = {key: cell["training"][key] for key in ("epochs", "batch_size")}
-        private = solved(Protection.read(cell["mechanism"]), dataset_size=settings["n_records"], **schedule)
-        mechanism = None if private is None else private.mechanism
         training = TrainingSettings(**cell["training"])
+        private = solved(
+            Protection.read(cell["mechanism"]),
+            epochs=training.epochs,
+            batch_size=training.batch_size,
+            dataset_size=settings["n_records"],
+        )
+        mechanism = None if private is None else private.mechanism
         with torch.inference_mode():
             ours = start(layers, x, y, rows[None], [seed], training, mechanism)
         found.append(((cell["defense"], OURS), torch.inference_mode()(ours.run_epoch)))

@@ -37,7 +37,7 @@ from dp_leakage.provenance.versions import versions
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._kept import Kept, kept_models
-from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
+from dp_leakage.steps._models import architecture_of, device_of, tuned_training
 from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.checkpoint import checkpoint_beside, forget_beside
 from dp_leakage.training.loop import History
@@ -78,12 +78,17 @@ def main(
         write_json(timing, _timing(started, kept, len(seeds), "cpu"))
         return
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
-    told, chosen = tuned_settings(settings, tuned)
-    schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
+    training, chosen = tuned_training(settings, tuned)
     protection = Protection.read(settings["mechanism"])
     step = None if protection is None else protection.step
     units = units_of(person, subsets[0].numpy())
-    private = solved(protection, blocks=blocks_of(architecture, step), dataset_size=len(units), **schedule)
+    private = solved(
+        protection,
+        epochs=training.epochs,
+        batch_size=training.batch_size,
+        dataset_size=len(units),
+        blocks=blocks_of(architecture, step),
+    )
     mechanism = None if private is None else private.mechanism
     if mechanism is not None:
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
@@ -106,13 +111,13 @@ def main(
                 y,
                 subsets[kept.count :],
                 seeds[kept.count :],
-                TrainingSettings(**in_records(told["training"], mechanism, units)),
+                in_records(training, mechanism, units),
                 mechanism,
                 held=None if held is None else held[kept.count :],
                 evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
                 trace=torch.from_numpy(dataset_of(arrays).traced) if settings.get("traced") else None,
                 device=used,
-                on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
+                on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, training.epochs),
                 **extra,
             )
         except UserError as error:
@@ -141,7 +146,7 @@ def main(
 
 
 def _timing(started: float, kept: Kept, count: int, device: str) -> Json:
-    """Return what a training took: of all its models, those that an earlier run trained included."""
+    """Return the time and resources of a training, over all its models, including those from an earlier run."""
     return {"train_seconds": kept.seconds + time.perf_counter() - started, "models": count, "device": device}
 
 
@@ -167,7 +172,7 @@ def _write_answers(
 
 
 def _library(settings: Json) -> list[str]:
-    """Return the package whose estimators a cell trains, unless it is one that is recorded anyway."""
+    """Return the package whose estimators a cell trains, unless it is recorded anyway."""
     package = str(settings["architecture"]["name"]).partition(":")[0].partition(".")[0]
     return (
         [package] if settings["engine"] == "estimator" and package in ("lightgbm", "interpret", "diffprivlib") else []
@@ -201,7 +206,7 @@ def measure_of(settings: Json, data: Dataset) -> tuple[str, np.ndarray]:
 
 
 def _use(settings: Json, data: Dataset, probabilities: Callable[[], np.ndarray]) -> tuple[Use | None, dict[str, Json]]:
-    """Return the use of target models on new records and that of guessing; nothing if the measure is accuracy."""
+    """Return the use of target models on new records, and the use of guessing; empty if the measure is accuracy."""
     measure, trained = measure_of(settings, data)
     if measure == ACCURACY or settings["role"] != "target":
         return None, {}
@@ -215,7 +220,7 @@ def _use(settings: Json, data: Dataset, probabilities: Callable[[], np.ndarray])
 def with_answers(columns: dict[str, list[Any]], tested: RightAnswers, use: Use | None = None) -> dict[str, list[Any]]:
     """Return the columns of a history, one row per model and epoch, and the last epoch's right answers (`RIGHT`).
 
-    ``use`` adds what the models then score in a measure of use other than accuracy.
+    ``use`` adds the models' scores in a measure of use other than accuracy.
     """
     last = max(columns["epoch"])
     final = [epoch == last for epoch in columns["epoch"]]
@@ -233,18 +238,18 @@ def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
 
 
 def with_players(private: Training, person: np.ndarray, trained: np.ndarray, others: np.ndarray | None) -> Training:
-    """Return a training with the effect of the attack game on its number of records.
+    """Return a training with the effect of an attack's neighbors on its number of records.
 
     If people are the units, there is none. If single records are, ``records`` is the maximum number of records that a
-    person adds or removes. The training ``moves`` if the number of records from which batches are drawn differs
-    between neighbors. With random inclusion it does not, since the pool has a fixed number of records.
+    person adds or removes. The training ``moves`` if the number of records from which batches are drawn differs between
+    neighbors. With random inclusion it does not, since the pool has a fixed number of records.
 
     Args:
         private: the training without this effect.
         person: owner of each row.
         trained: rows that the models train on or randomly include.
-        others: rows of the non-members, one of whom replaces a fixed member in the game, with all records; None for
-            random inclusion, where nobody is replaced.
+        others: rows of the non-members; one of them, with all records, replaces a fixed member in the attack's
+            neighbors; None for random inclusion, where nobody is replaced.
     """
     if private.mechanism.unit == PERSON:
         return private
@@ -252,21 +257,21 @@ def with_players(private: Training, person: np.ndarray, trained: np.ndarray, oth
     return replace(private, records=int(units.max()), moves=others is not None and bool(units.min() < units.max()))
 
 
-def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -> Json:
-    """Return the settings of a training that counts people, for one that draws single records.
+def in_records(training: TrainingSettings, mechanism: Mechanism | None, units: np.ndarray) -> TrainingSettings:
+    """Return the settings of a training on people, converted to single records.
 
     It takes as many steps, with each record at a person's sampling probability: in batches with the mean number of
     records of that many people. ``units`` are the people's numbers of records.
     """
     if (mechanism is not None and mechanism.unit == PERSON) or len(units) == units.sum():
         return training
-    size, records = training["batch_size"], int(units.sum())
+    size, records = training.batch_size, int(units.sum())
     steps, scaled = math.ceil(len(units) / size), size * records / len(units)
     if mechanism is None or mechanism.sampler != "poisson":
         scaled = math.ceil(records / steps)
     while math.ceil(records / scaled) > steps:  # by rounding
         scaled = math.nextafter(scaled, math.inf)
-    return training | {"batch_size": scaled}
+    return replace(training, batch_size=scaled)
 
 
 def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) -> torch.Tensor:
@@ -336,7 +341,7 @@ def groups_of(
             or own.dtype.kind not in "iu"
             or own.min() < 0
         ):
-            words = f"valid is an array of whole numbers from 0 on, one for each of {len(y)} records"
+            words = f"expected an array of whole numbers from 0 on, one for each of {len(y)} records"
             found = getattr(own, "dtype", type(own).__name__)
             raise UserError(f"plugin {mechanism.unit}: groups returns {found}; {words}")
         return torch.as_tensor(own, dtype=torch.int64)

@@ -1,5 +1,6 @@
-"""Try the study's learning rates for one cell, on records that none of its models trains or is evaluated on."""
+"""Try the study's learning rates for one cell, on records that none of its models uses."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +34,15 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     subsets, judged, held = _folds(arrays["tuning"], person)
     seeds = [derived_seed(settings["seed"], fold) for fold in range(len(subsets))]
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
-    given, own = Protection.read(settings["mechanism"]), settings["training"]
+    given, own = Protection.read(settings["mechanism"]), TrainingSettings(**settings["training"])
     step = None if given is None else given.step
-    schedule = {"epochs": own["epochs"], "batch_size": own["batch_size"], "dataset_size": settings["n_records"]}
-    private = solved(given, blocks=blocks_of(architecture, step), **schedule)
+    private = solved(
+        given,
+        epochs=own.epochs,
+        batch_size=own.batch_size,
+        dataset_size=settings["n_records"],
+        blocks=blocks_of(architecture, step),
+    )
     mechanism = None if private is None else private.mechanism
     by_groups = mechanism is not None and holds_groups(mechanism.unit)
     units = units_of(person, subsets[0].numpy())
@@ -44,11 +50,11 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     sizes = {"records": settings["n_records"], "members": settings["n_members"], "available": available}
     training = same_steps(own, **sizes, by_groups=by_groups)
     if held is not None:  # batches are drawn from both folds, and keep one's persons
-        training = training | {"batch_size": min(FOLDS * training["batch_size"], len(units))}
+        training = replace(training, batch_size=min(FOLDS * training.batch_size, len(units)))
     measure, trained = measure_of(settings, dataset_of(arrays))
     rows = []
     for rate in settings["rates"]:
-        tried = TrainingSettings(**in_records(with_rate(training, rate), mechanism, units))
+        tried = in_records(with_rate(training, rate), mechanism, units)
         groups = groups_of(step, x, y, subsets, settings["seed"], person)
         others = {"evaluate_on": judged, "groups": groups, "group_count": group_count(step, y, groups), "held": held}
         try:
@@ -77,8 +83,7 @@ def _score(
 
 
 def _folds(rows: np.ndarray, person: np.ndarray | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Return the rows from which each model is trained and evaluated, (FOLDS, …), and which of them it trains on,
-    if not on all.
+    """Return the training and evaluation rows of each model, (FOLDS, …), and the included training rows if not all are.
 
     A person's records lie in one fold. So folds differ in length, and the longer ones are not evaluated to their end.
     """

@@ -130,7 +130,7 @@ def cells_of(study: str, spec: Json) -> dict[str, Cell]:
             if cell.key in cells:
                 raise UserError(
                     f"study {spec['study']}: two defenses are both called '{cell.defense}' ({dataset}, {model}); "
-                    "valid is each budget once per mechanism and accountant"
+                    "use each budget once per mechanism and accountant"
                 )
             cells[cell.key] = cell
     return cells
@@ -299,7 +299,7 @@ def _parts_of(spec: Json, place: _Place, entry: Json, audited: bool) -> list[str
 
 
 def _audits_of(spec: Json, entry: Json) -> tuple[str, ...]:
-    """Return the audit designs of a defense's cells: those in its entry, else all without a planted bug."""
+    """Return the audit designs of a defense's cells: the entry's own, else all without a planted bug."""
     designs = spec.get("audit", {}).get("designs", {})
     return tuple(entry.get("audits", [name for name, design in designs.items() if not design.get("bug")]))
 

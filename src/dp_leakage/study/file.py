@@ -181,7 +181,9 @@ def _are_numbers(value: object) -> TypeGuard[list[float]]:
 
 
 def on_datasets(study: Study, only: list[str]) -> Study | None:
-    """Return the study on only these data sets, without the figures that need others; None if it has none of them."""
+    """Return the study on only these data sets, without figures that need others; None if it has none of these data
+    sets.
+    """
     kept = {name: dataset for name, dataset in study.spec["datasets"].items() if name in only}
     if not kept or len(kept) == len(study.spec["datasets"]):
         return study if kept else None
@@ -351,7 +353,7 @@ def _check_changes(base: Mapping, changes: Mapping, key: str, where: str) -> Non
         if value is None and ":" in name:
             raise UserError(f"{where}: key '{key}' has '{name}'; write a space after the colon: {QUOTING['overrides']}")
         if value is None and name not in base:
-            raise UserError(f"{where}: key '{key}.{name}' is null, but there is none; {nearest(name, base)}")
+            raise UserError(f"{where}: key '{key}.{name}' is null, but it does not exist; {nearest(name, base)}")
         if isinstance(value, Mapping):
             below = base.get(name)
             _check_changes(below if isinstance(below, Mapping) else {}, value, f"{key}.{name}", where)

@@ -99,12 +99,12 @@ def fitted(study: Study, dataset: str, model: str, attack: str, defense: str | N
 
 
 def tuned_for(study: Study, cell: Cell) -> list[Path]:
-    """Return the files with the cell's tuned learning rate: one, or none if the rate is given."""
+    """Return the file with the cell's tuned learning rate; empty if the rate is given."""
     return [study.path(TUNED, cell)] if cell.rates else []
 
 
 def learned_for(study: Study, dataset: str) -> list[Path]:
-    """Return the network that computes a data set's features, or none if they are not learned."""
+    """Return the network that computes a data set's features; empty if they are not learned."""
     projection = study.spec["datasets"][dataset].get("projection") or {}
     return [study.path(FEATURES, dataset=dataset)] if learns(projection) else []
 

@@ -143,12 +143,12 @@ def _file_drawn(study: Study, figure: str, cell: Cell, name: str) -> Path:
 
 
 def _drawn(study: Study, figure: str, cell: Cell, name: str) -> str:
-    """Return the identity of that file."""
+    """Return the identity of the file that a figure reads (`_file_drawn`)."""
     return attacked(study, cell, name) if _found(study, figure, name) else part(name).made(study, cell)
 
 
 def _found(study: Study, figure: str, name: str) -> str | None:
-    """Return the pattern of what an attack itself wrote, if a figure reads that and not the rows."""
+    """Return the pattern of an attack's own output files, if a figure reads these instead of rows."""
     return FOUND.get(kind_of_figure(study, figure).needs) if name in ATTACKS else None
 
 
@@ -210,14 +210,12 @@ def aware(study: Study) -> bool:
 
 
 def exposed_scores(study: Study) -> list[Path]:
-    """Return the membership scores of the undefended and the private models. The report names the records that
-    these scores single out.
-    """
+    """Return the membership scores by which the report names exposed records, for undefended and private models."""
     return [study.path(paths.SCORES, cell, attack=attack) for cell, attack in _exposed(study)]
 
 
 def compared_signals(study: Study) -> list[Path]:
-    """Return the outputs of external models, each followed by its references' outputs."""
+    """Return the outputs of external models, each followed by the outputs of its references."""
     return [path for _, files in _compared(study) for path, _ in files]
 
 
@@ -275,7 +273,7 @@ def check_unexpired(study: Study) -> None:
     """Raise UserError if the study's release would expire on the day on which it is made, or before."""
     expires, now = day(study.spec.get("release", {}).get("expires")), this_day()
     if expires is not None and expires <= now:
-        words = f"valid is a day as YYYY-MM-DD after today, {now}"
+        words = f"expected a day as YYYY-MM-DD after today, {now}"
         raise UserError(f"study {study.target}: key 'release.expires' is '{expires}'; {words}")
 
 

@@ -63,12 +63,11 @@ def seed_of(spec: Json, dataset: str, *what: str) -> int:
 
 
 def seeded(name: str) -> str:
-    """Return a cell's defense in the words from which seeds are drawn: ``normalise`` for ``normalize``.
+    """Return a cell's defense as the text that seeds derive from: ``normalise`` for ``normalize``.
 
     Another word would be another seed, and every number measured with it would change.
 
-    >>> seeded("gaussian-normalize-rdp-eps=1")
-    'gaussian-normalise-rdp-eps=1'
+    >>> seeded("gaussian-normalize-rdp-eps=1") 'gaussian-normalise-rdp-eps=1'
     """
     return re.sub(r"(?<![\w.:])normalize(?![\w.:])", "normalise", name)
 
@@ -109,14 +108,12 @@ def way_of_person(spec: Json, attack: str) -> str:
 
 
 def sees_untrained(spec: Json, attack: str) -> bool:
-    """Return whether an attack uses gradients of untrained models only, and so needs no training."""
+    """Return whether an attack uses only gradients of untrained models, so that no training is needed."""
     return ATTACKS[attack].family == GRADIENTS and settings_of_attack(spec, attack).get("weights") == ["initial"]
 
 
 def by_coins(spec: Json, attack: str) -> bool:
-    """Return whether an attack uses the repeats of a cell as references for each other, so that no others are
-    trained.
-    """
+    """Return whether an attack uses the cell's repeats as references, so that no other references are trained."""
     return design_of(spec) == COINS and ATTACKS[attack].needs == "reference"
 
 
@@ -153,9 +150,7 @@ def public_training(learned_on: Json) -> Json:
 
 
 def training_of(spec: Json, dataset: str, model: str, engine: str, changes: Json | None = None) -> Json:
-    """Return the settings by which an engine trains a model, with ``changes`` on top; none for models that were trained
-    elsewhere, of which they are not known.
-    """
+    """Return the settings by which an engine trains a model, with ``changes`` on top; empty for external models."""
     given = spec.get("training")
     if engine in GIVEN or given is None:
         return {}

@@ -45,16 +45,23 @@ def release_grid(settings: Json, wanted: Json) -> tuple[Json, ...]:
     return tuple(_changed(settings, dict(zip(choose, values, strict=True))) for values in product(*choose.values()))
 
 
+def rate_told(training: Json, rate: float) -> Json:
+    """Return the settings by which a training with another learning rate differs."""
+    changed = with_rate(TrainingSettings(**training), rate)
+    last = {"final_learning_rate": changed.final_learning_rate} if "final_learning_rate" in training else {}
+    return {"learning_rate": rate} | last
+
+
 def _changed(settings: Json, values: Json) -> Json:
     """Return settings with other values of the training or, for all other keys, of the architecture."""
     training, architecture = settings["training"], settings["architecture"]
     for key, value in values.items():
         if key == "learning_rate":
-            training = with_rate(training, value)
+            training = training | rate_told(training, value)
         elif key in FREE:
             training = training | {key: value}
         elif key in training:
-            words = f"all trainings must be alike in it; valid are {', '.join(FREE)} and the architecture's settings"
+            words = f"all trainings must be alike in it; choose among {', '.join(FREE)} and the architecture's settings"
             raise UserError(f"{KEY}: {key} cannot be chosen, since {words}")
         else:
             architecture = architecture | {key: value}

@@ -82,7 +82,7 @@ def needed(command: list[str], targets: Iterable[str], studies: set[str]) -> set
 
 
 def _owners(target: str, studies: set[str]) -> set[str]:
-    """Return the studies that a target may belong to. A study's own name is no part of one with a shorter name."""
+    """Return the studies that a target may belong to. A study's full name belongs to this study only."""
     return {target} if target in studies else {study for study in studies if asks_for([target], study)}
 
 

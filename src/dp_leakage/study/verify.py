@@ -10,7 +10,7 @@ SHOWN = 5  # the most names in a complaint
 
 
 def check_content(paths: Iterable[Path]) -> int:
-    """Refuse files in which even one byte has changed; returns how many were read.
+    """Refuse files in which even one byte has changed; return the number of files read.
 
     Each file holds a digest of itself. A figure's PNG or HTML holds the digests of its other files.
 

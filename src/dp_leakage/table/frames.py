@@ -4,7 +4,7 @@ Columns of a metrics frame: ``metric``, ``repeat`` ("0", "1", … or "all"), ``v
 of `metrics.rows` (``attack``, ``fpr``, …; "" or NaN where they do not apply), and of the cell: ``study``, ``dataset``,
 ``model``, ``defense``, ``mechanism``, ``accountant``, ``unit``, ``block``, ``bound`` ("" if none), ``epsilon``
 (nominal), ``delta``, ``noise_multiplier`` (NaN if none), ``epochs``, ``n_members``, ``n_nonmembers``,
-``accounting_note`` (what the study says of this ε; optional). Figures draw the rows of repeat "all".
+``accounting_note`` (the study's note on this ε; optional). Figures draw the rows of repeat "all".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -188,8 +188,8 @@ def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extr
     Args:
         cell: the columns of the cell, or a row that has them.
         metric: the metric.
-        found: value, low and high; of a value without an interval itself alone.
-        extra: what it depends on, and further columns, put after the cell's.
+        found: value, low and high; the value alone if it has no interval.
+        extra: qualifiers and further columns, put after the cell's.
     """
     columns = {column: cell.get(column, np.nan) for column in OF_CELL}
     columns |= {column: cell[column] for column in FURTHER if not pd.isna(cell.get(column)) and cell[column] != ""}
@@ -199,9 +199,7 @@ def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extr
 
 
 def unprinted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with empty columns ``published`` and ``inside``: they have no printed number, or none that they
-    are compared with.
-    """
+    """Return rows with empty columns ``published`` and ``inside``: they have no printed number to compare with."""
     return rows.assign(published=np.nan, inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
 
 
@@ -267,7 +265,7 @@ def panels(
 ) -> list[tuple[str, pd.DataFrame]]:
     """Return one (heading, rows) per combination of the columns ``by``.
 
-    The heading has the values of ``named`` (None: of all), without those that are the same everywhere, unless all are.
+    The heading has the values of ``named`` (None: of all), without values that are the same everywhere, unless all are.
     """
     naming = [*(by if named is None else named)]
     varying = [column for column in naming if frame[column].nunique() > 1] or naming

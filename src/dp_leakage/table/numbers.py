@@ -170,7 +170,7 @@ def beside_prints(part: pd.DataFrame, columns: Mapping[str, str], nothing: str =
         nothing: text for a missing number.
 
     Returns:
-        The heads, and a function of the rows of one cell: what stands in its columns.
+        The heads, and a function from the rows of one cell to its columns' texts.
     """
     with_print = {column: part.loc[part["column"] == column, "published"].notna().any() for column in columns}
     heads = [head for column, words in columns.items() for head in [words, "print"][: 1 + with_print[column]]]

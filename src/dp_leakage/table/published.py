@@ -1,13 +1,13 @@
 """Papers' printed numbers with this package's names: the cell, metric and qualifiers of each.
 
-A paper's numbers lie with its study, in ``NAME/NAME.csv``, and keep the paper's own names. ``NAME/NAME.py`` beside it
-says what these are here, by one function:
+A paper's numbers lie with its study, in ``NAME/NAME.csv``, and keep the paper's own names. ``NAME/NAME.py`` next to it
+translates them by one function:
 
-    placed(row, printed) -> list of what the row is here, a mapping for each reading of it
+    placed(row, printed) -> list of mappings, one for each reading of the row
 
-with ``PLACE`` (``bound`` only where it is not the mechanism's usual one) and those of `metrics.rows.QUALIFIERS` that
-apply, where ``row`` is a row of the file and ``printed`` its setting, key → value. `by_names` does so for a paper
-whose names need no more than a dictionary. A printed number that has no counterpart here says why not, in ``reason``.
+with ``PLACE`` (``bound`` only where it is not the mechanism's usual one) and the applicable `metrics.rows.QUALIFIERS`,
+where ``row`` is a row of the file and ``printed`` its setting, key → value. `by_names` suffices for a paper whose names
+need only a dictionary. A printed number without a counterpart here has a ``reason``.
 """
 
 from collections.abc import Collection, Mapping
@@ -47,10 +47,9 @@ class Names:
         series: mechanism in print → mechanism and accountant here.
         n_members: of its experiments, on all data sets or each.
         datasets: beside ``DATASETS``.
-        metrics, attacks: those that have another name here.
-        readings: metric → a qualifier and its values, of which the paper leaves open which one it means: the printed
-            number
-            stands beside each, that of the authors' code first.
+        metrics, attacks: the names that differ here.
+        readings: metric → a qualifier and its values, if the paper does not say which value it means. The printed
+            number is joined to each value, the one of the authors' code first.
         derived: metric → why it is not compared.
     """
 
@@ -132,12 +131,11 @@ def without(published: pd.DataFrame, datasets: Collection[str]) -> pd.DataFrame:
 
 
 def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size: bool = False) -> pd.DataFrame:
-    """Add ``published`` (NaN if nothing is printed) and ``inside``: whether it lies in [low, high] (empty
-    likewise).
+    """Add ``published`` (NaN if nothing is printed) and ``inside``: whether it lies in [low, high] (empty likewise).
 
-    A printed number stands for every value that rounds to it, so it is inside where one of those is. It is joined only
-    to cells with as many members as the paper's: a reduced run is not compared. With ``any_size`` it is joined to
-    cells of any size, and ``inside`` stays empty where the sizes differ.
+    A printed number is inside if any value that rounds to it is. It is joined only to cells with as many members as the
+    paper's: a reduced run is not compared. With ``any_size`` it is joined to cells of any size, and ``inside`` stays
+    empty where the sizes differ.
     """
     printed = pd.Series(np.nan, index=frame.index)
     reach = pd.Series(0.0, index=frame.index)
@@ -156,12 +154,10 @@ def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size
 def half_unit(row: Mapping[str, Any]) -> float:
     """Return half a unit of a print's last digit, in the print's own unit; trailing zeros count.
 
-    A fraction has two digits at least, since papers leave out zeros there ("0.9" beside ".87").
+    A fraction has at least two digits, since papers leave out zeros there ("0.9" beside ".87").
 
-    >>> [half_unit({"value": value, "setting": "unit=percent"}) for value in ("52.0", "52", "0.5")]
-    [0.05, 0.5, 0.05]
-    >>> [half_unit({"value": value, "setting": "unit=fraction"}) for value in ("0.900", "0.9")]
-    [0.0005, 0.005]
+    >>> [half_unit({"value": value, "setting": "unit=percent"}) for value in ("52.0", "52", "0.5")] [0.05, 0.5, 0.05]
+    >>> [half_unit({"value": value, "setting": "unit=fraction"}) for value in ("0.900", "0.9")] [0.0005, 0.005]
     """
     printed = str(row["value"])
     digits = len(printed.partition(".")[2])
@@ -245,7 +241,7 @@ def budget_of(row: Mapping[str, Any]) -> float:
 
 
 def quoted(printed: Mapping[str, str]) -> str:
-    """Return why a number is not compared that the paper has from elsewhere or contradicts itself; "" for any other."""
+    """Return why a number is not compared: the paper quotes it or contradicts itself; "" for any other."""
     if "external" in printed:
         return f"quoted by the paper from {printed['external']}, on other data or another model"
     if "conflict" in printed:

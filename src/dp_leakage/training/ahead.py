@@ -13,8 +13,7 @@ Drawn = list[list[Batch]]  # for each model the batches of an epoch
 class Ahead:
     """Draws the same batches as ``draw``, optionally one epoch in advance.
 
-    Until they are asked for, the streams stay as they were before, so that a checkpoint in between is that of a
-    training that draws nothing in advance.
+    The streams advance only when the numbers are used, so a checkpoint does not depend on drawing in advance.
 
     Args:
         draw: draws the batches of every model for an epoch, counted from 0.

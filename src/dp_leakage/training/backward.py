@@ -1,4 +1,4 @@
-"""Backward pass with per-example gradients of K models, which are formed only if necessary.
+"""Backward pass of K models. Per-example gradients are formed only if necessary.
 
 Every mechanism is a choice of weights for `BackwardPass.add_weighted_sum` and of noise: 1/B for plain training,
 bounding scales for Gaussian noise, von Mises-Fisher coefficients. Each layer decides how to keep its gradients (see
@@ -47,7 +47,7 @@ class BackwardPass:
         return norms[0] if len(norms) == 1 else torch.stack(norms).square_().sum(0).sqrt_()
 
     def finite(self) -> tuple["BackwardPass", Tensor]:
-        """Return the pass and its `norms`, with zero in place of each gradient whose norm is not finite.
+        """Return the pass and its `norms`, with zero for each gradient whose norm is not finite.
 
         One record of huge numbers would otherwise stop a private training, and so reveal itself. No scale can take such
         a gradient out of a sum, since 0·∞ is not 0. On a GPU the work must not depend on results, so it always masks.
@@ -161,7 +161,7 @@ def check_gradients(layers: Layers, x: Tensor) -> None:
         x: (n, …) records; the first one goes through.
 
     Raises:
-        UserError: no per-example gradient names some parameter, or one names a parameter that no layer has.
+        UserError: a parameter has no per-example gradient, or a gradient has a parameter that no layer has.
     """
     if any(layer.foreign for layer in layers):
         return  # its parameters are PyTorch's own list

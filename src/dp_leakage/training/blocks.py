@@ -19,7 +19,7 @@ def block_dimensions(layers: Layers, block: Block) -> list[int]:
     if block == "row":
         for name, shapes in by_name.items():
             if len({shape[:1] for shape in shapes}) != 1 or sum(prod(shape[1:]) for shape in shapes) < 2:
-                words = "does not have a row of two numbers or more for each of its neurons; valid is layer or whole"
+                words = "does not have a row of two numbers or more for each of its neurons; expected layer or whole"
                 raise UserError(f"block 'row': layer {name!r} {words}")
         return [sum(prod(shape[1:]) for shape in shapes) for shapes in by_name.values() for _ in range(shapes[0][0])]
     by_layer = [sum(map(prod, shapes)) for shapes in by_name.values()]

@@ -37,7 +37,7 @@ class Lane:
     dropout: list[Generator]
 
     def alone(self, place: int) -> "Lane":
-        """Return one model of the model batch, by index, as a model batch of its own."""
+        """Return one model of the model batch, by index, as a model batch."""
         if len(self.models) == 1:
             return self
         own = slice(place, place + 1)

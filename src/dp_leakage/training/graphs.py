@@ -103,7 +103,7 @@ class Replayed:
 
 
 def take_steps(fill: Callable[..., None], drawn: Sequence[Sequence[Batch]], first: int, finish: Work) -> Iterator[None]:
-    """Take steps, and yields after each.
+    """Take steps; yield after each.
 
     Args:
         fill: from `gradient_step`, or another function like `fill_gradient`. If it is replayed from graphs, the whole

@@ -40,7 +40,7 @@ def make_lanes(
     """Split the models of the flat buffers ``parameters`` and ``gradient`` (K, P) into model batches of ``size``
     models.
 
-    ``fixed`` is what they have beside their parameters, name → (K, …).
+    ``fixed`` are their tensors other than parameters, name → (K, …).
     """
     parts = [slice(start, min(start + size, len(parameters))) for start in range(0, len(parameters), size)]
     return [

@@ -23,7 +23,7 @@ class Training(Protocol):
     history: History
 
     def run_epoch(self) -> None:
-        """Every step of one epoch, of all models."""
+        """Take every step of one epoch, for all models."""
 
     def models(self) -> Models:
         """Return the models as they are now."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FunctionNoise(Noise):
-    """Noise of a plugin that defines a function ``noise(row, scale, generator)``: independent from step to step."""
+    """Noise of a plugin's function ``noise(row, scale, generator)``, independent between steps."""
 
     def add(self, step: int) -> None:
         """As in `Noise`."""
@@ -38,7 +38,7 @@ class FunctionNoise(Noise):
             after = generator.get_state()
             if torch.equal(before, after):
                 words = "noise draws nothing from generator, so that it may be the same in each step or model"
-                raise UserError(f"plugin {plugin}: {words}; valid is noise that is drawn from it alone")
+                raise UserError(f"plugin {plugin}: {words}; expected noise that is drawn from it alone")
             if step == 0 and scale > 0:
                 louder = torch.empty_like(row)
                 generator.set_state(before)
@@ -47,7 +47,7 @@ class FunctionNoise(Noise):
                 generator.set_state(after)
                 if torch.equal(louder, row):
                     raise UserError(
-                        f"plugin {plugin}: noise is the same at any scale; valid is noise that grows with it"
+                        f"plugin {plugin}: noise is the same at any scale; expected noise that grows with it"
                     )
 
 
@@ -98,7 +98,7 @@ class ClassNoise(Noise):
         if not isinstance(found, dict) or not all(
             isinstance(name, str) and isinstance(value, Tensor) for name, value in found.items()
         ):
-            self._refuse(f"tensors returns {type(found).__name__}; valid is a dict of names and tensors")
+            self._refuse(f"tensors returns {type(found).__name__}; expected a dict of names and tensors")
         if "generators" not in found:
             self._refuse(
                 "tensors lacks 'generators', without which a resumed training draws other noise; begin with "
@@ -188,8 +188,8 @@ def _own_class(plugin: str) -> type[Noise]:
     if not (isinstance(own, type) and issubclass(own, Noise)):
         raise UserError(f"plugin {plugin}: Noise does not derive from {Noise.__module__}.Noise")
     if not isinstance(own.directs, bool):
-        raise UserError(f"plugin {plugin}: Noise.directs is {own.directs!r}; valid is True or False")
+        raise UserError(f"plugin {plugin}: Noise.directs is {own.directs!r}; expected True or False")
     if own.bounds is not False:
-        words = "valid is False, since gradients are bounded by the key 'bound' or a plugin's function `bound`"
+        words = "expected False, since gradients are bounded by the key 'bound' or a plugin's function `bound`"
         raise UserError(f"plugin {plugin}: Noise.bounds is {own.bounds!r}; {words}")
     return own

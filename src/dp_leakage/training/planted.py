@@ -1,6 +1,6 @@
 """Known mistakes of private-training implementations, planted to test whether an audit finds them.
 
-Each function turns the claimed mechanism into the one that the mistake makes of it.
+Each function turns the claimed mechanism into the mechanism with the mistake.
 """
 
 from collections.abc import Callable

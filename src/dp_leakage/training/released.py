@@ -166,7 +166,7 @@ class Release:
         return self._training.epoch
 
     def run_epoch(self) -> bool:
-        """Train for an epoch; returns whether all parameters are still finite."""
+        """Train for an epoch; return whether all parameters are still finite."""
         with torch.inference_mode():
             self._training.run_epoch()
         self._training.epoch += 1
@@ -182,7 +182,7 @@ class Release:
         return {name: tensor.clone() for name, tensor in moved.items()}
 
     def restore(self, epoch: int, state: dict[str, Tensor]) -> None:
-        """Goes on from the ``state`` after ``epoch`` epochs, with new draws: no draw is used twice."""
+        """Continue from the ``state`` after ``epoch`` epochs, with new draws: no draw is used twice."""
         with torch.inference_mode():
             for name, into in {"parameters": self._training.parameters, **self._training.memory}.items():
                 into.copy_(state[name])

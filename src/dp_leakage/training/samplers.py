@@ -163,7 +163,7 @@ def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generat
     number is wrong.
     """
     drawn = call(plugin, "sample", count, batch_size, steps, generator)
-    words = f"plugin {plugin}: sample returns {type(drawn).__name__}; valid is a list of {steps} tensors, int64"
+    words = f"plugin {plugin}: sample returns {type(drawn).__name__}; expected a list of {steps} tensors, int64"
     if not isinstance(drawn, list | tuple) or len(drawn) != steps:
         raise UserError(words)
     for batch in drawn:
@@ -177,7 +177,7 @@ def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generat
 
 
 def _as_it_began(generator: Generator) -> Generator:
-    """Return a new generator at the start of the same stream."""
+    """Return a new generator at the start of the given generator's stream."""
     return Generator().manual_seed(generator.initial_seed())
 
 
@@ -225,7 +225,7 @@ class Roster(NamedTuple):
 
 
 def roster(rows: Tensor, groups: Tensor, held: Tensor | None, most: int | None) -> Roster:
-    """Return the data that stay the same from epoch to epoch.
+    """Return the data that stay the same in all epochs.
 
     Args:
         rows: int64 (m,), the row numbers of this model's records.

@@ -23,7 +23,7 @@ class TrainingSettings:
         learning_rate: > 0.
         final_learning_rate: > 0. The rate changes, epoch by epoch, from ``learning_rate`` in the first epoch to this in
             the last; None keeps it constant. It depends on no data and costs no privacy.
-        schedule: how it changes: ``linear``, or ``cosine``, half a wave (Loshchilov & Hutter 2017).
+        schedule: shape of that change: ``linear``, or ``cosine``, half a wave (Loshchilov & Hutter 2017).
         warmup_epochs: ≥ 0, below ``epochs``. Before that schedule, the rate rises linearly: in the first of k such
             epochs it is 1/(k + 1) of ``learning_rate``.
         momentum: of ``sgd``, in [0, 1); Adam must leave it at 0.
@@ -34,14 +34,11 @@ class TrainingSettings:
         batch_size: records per step, ≥ 1; for ``poisson`` the expected number, so that the rate is batch_size/n; for
             ``class_poisson`` each (sub)class has that same rate, and batch_size may be a fraction.
         evaluate_every: epochs between rows of the history; the last epoch always has one.
-        average_decay: in (0, 1). The model that is evaluated and kept is an exponential moving average of the
-            parameters after each step, of which each step takes this share of the average before: less at first, at
-            step t at most (1 + t)/(10 + t) (De et al. 2022). It is computed from what is released anyway and costs no
-            privacy; None for the last parameters.
+        average_decay: in (0, 1). Evaluate and keep an exponential moving average of the parameters with this decay; at
+            step t at most (1 + t)/(10 + t) (De et al. 2022). It costs no privacy. None: the last parameters.
         average_epochs: ≥ 1. As ``average_decay``, with the plain mean over the steps of this many last epochs.
         views: {count, shift, mirror}: each step sees that many augmented copies of each image, see `training.views`;
-            None for
-            the images as they are.
+            None for the images as they are.
         initialization: of the built-in layers: ``torch``, as in PyTorch, or ``glorot``, as in Keras (see
             `layers.initial_parameters`).
     """

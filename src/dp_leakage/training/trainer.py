@@ -378,7 +378,7 @@ def rosters(mechanism: Mechanism, subsets: Tensor, groups: Tensor, held: Tensor 
 
 
 def _first(groups: Tensor, most: int) -> Tensor:
-    """Return the indices of the first ``most`` records of each person, int64, ascending."""
+    """Return the indices of each person's first ``most`` records, int64, ascending."""
     order = groups.argsort(stable=True)
     sizes = groups[order].unique_consecutive(return_counts=True)[1]
     place = torch.arange(len(groups)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
@@ -386,7 +386,7 @@ def _first(groups: Tensor, most: int) -> Tensor:
 
 
 def _most(mechanism: Mechanism | None) -> int | None:
-    """Return the maximum number of a person's records in a batch, or None."""
+    """Return the maximum number of a person's records in a batch; None: no limit."""
     most = None if mechanism is None or mechanism.unit != PERSON else mechanism.settings.get("most", "all")
     return None if most in (None, "all") else int(most)
 
@@ -418,12 +418,12 @@ def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) 
         raise UserError("groups: missing; unit 'person' needs the owner of each record")
     counts = {len(groups[rows].unique()) for rows in subsets}
     if len(counts) > 1:
-        raise UserError(f"subsets: models train on {min(counts)} to {max(counts)} people; valid is one number")
+        raise UserError(f"subsets: models train on {min(counts)} to {max(counts)} people; expected one number")
     return counts.pop()
 
 
 def _count_of(mechanism: Mechanism | None, groups: Tensor) -> int:
-    """Return the number of groups, if those are the units; else 1, without waiting for the groups' device."""
+    """Return the number of groups if groups are the units; else 1. It does not wait for the groups' device."""
     grouped = mechanism is not None and holds_groups(mechanism.unit)
     return int(groups.max()) + 1 if grouped else 1
 

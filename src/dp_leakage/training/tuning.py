@@ -4,12 +4,13 @@ A rate that suits undefended training seldom suits a noisy one, so each cell has
 steps, batch size and noise as the cell's training. Only the records differ, and are fewer, so each is used more often.
 """
 
+from dataclasses import replace
 from math import ceil
-from typing import Any
 
 import numpy as np
 
-Json = dict[str, Any]
+from dp_leakage.training.settings import TrainingSettings
+
 FOLDS = 2  # folds of the records set apart: models train on all folds but one and are judged on that one
 
 
@@ -25,7 +26,9 @@ def folds(rows: np.ndarray, count: int = FOLDS) -> tuple[np.ndarray, np.ndarray]
     return np.stack([np.delete(parts, k, axis=0).ravel() for k in range(count)]), parts
 
 
-def same_steps(training: Json, records: int, members: int, available: int, *, by_groups: bool = False) -> Json:
+def same_steps(
+    training: TrainingSettings, records: int, members: int, available: int, *, by_groups: bool = False
+) -> TrainingSettings:
     """Return a cell's training settings for other records: as many steps, with equally large batches, evaluated at the
     end.
 
@@ -36,19 +39,16 @@ def same_steps(training: Json, records: int, members: int, available: int, *, by
         available: number of the other records.
         by_groups: batches are drawn by (sub)classes, so that their rate stays, not their size.
     """
-    steps = training["epochs"] * ceil(records / training["batch_size"])
-    share = training["batch_size"] / records
+    steps = training.epochs * ceil(records / training.batch_size)
+    share = training.batch_size / records
     size: float = share * available if by_groups else max(1, round(share * members))
     epochs = max(1, round(steps / ceil(available / size)))
-    changed = training | {"batch_size": size, "epochs": epochs, "evaluate_every": epochs}
-    if "warmup_epochs" in training:
-        changed["warmup_epochs"] = min(training["warmup_epochs"], epochs - 1)
-    return changed
+    warmup = min(training.warmup_epochs, epochs - 1)
+    return replace(training, batch_size=size, epochs=epochs, evaluate_every=epochs, warmup_epochs=warmup)
 
 
-def with_rate(training: Json, rate: float) -> Json:
+def with_rate(training: TrainingSettings, rate: float) -> TrainingSettings:
     """Return training settings with another learning rate. A schedule keeps its shape."""
-    changed = training | {"learning_rate": rate}
-    if training.get("final_learning_rate") is not None:
-        changed["final_learning_rate"] = training["final_learning_rate"] * rate / training["learning_rate"]
-    return changed
+    last = training.final_learning_rate
+    last = None if last is None else last * rate / training.learning_rate
+    return replace(training, learning_rate=rate, final_learning_rate=last)

@@ -42,7 +42,7 @@ class Viewing(NamedTuple):
 def read_views(given: Mapping[str, Any]) -> Views:
     """Read a study's ``views``. Raises UserError for unknown or impossible values."""
     if set(given) - {field.name for field in fields(Views)} or "count" not in given:
-        raise UserError(f"views is {dict(given)}; valid is e.g. {{count: 8, shift: 4, mirror: true}}")
+        raise UserError(f"views is {dict(given)}; expected e.g. {{count: 8, shift: 4, mirror: true}}")
     views = Views(**given)
     for key, least in (("count", 1), ("shift", 0)):
         value = getattr(views, key)

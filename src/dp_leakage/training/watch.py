@@ -301,7 +301,7 @@ def _scales(mechanism: Mechanism | None, silent: Noise, norms: Tensor, models: r
 
 
 def _without_noise(program: Program, batches: list[Batch]) -> Tensor:
-    """(K, P): the gradient of a step without its noise."""
+    """Return the gradient of a step without its noise, (K, P)."""
     alone = torch.zeros_like(program.gradient)
     lanes = [
         replace(lane, gradient=flat.views(program.layers, alone[lane.models.start : lane.models.stop]))

@@ -60,7 +60,7 @@ def test_a_planted_fall_of_the_members_losses_is_found_exactly(statistic, member
 
 def test_losses_of_one_epoch_do_not_move(trained, signals):
     target = signals(trained.target, trained.data)
-    with pytest.raises(UserError, match="losses of 1 epoch are stored; valid are 2 or more"):
+    with pytest.raises(UserError, match="losses of 1 epoch are stored; expected 2 or more"):
         loss_trace.score(replace(target, losses=target.losses[:1]), None, SETTINGS, 0)
 
 

@@ -81,7 +81,7 @@ def test_initial_weights_are_fresh_and_the_same_for_all_targets_and_cells(models
 
 
 def test_records_that_are_no_images_or_too_many_and_unknown_models_are_refused(models, pictures):
-    with pytest.raises(UserError, match="key 'images' is 9; valid is 1 to the 6 members"):
+    with pytest.raises(UserError, match="key 'images' is 9; expected 1 to the 6 members"):
         victims(pictures, 9, "iga")
     with pytest.raises(UserError, match="reconstructs images"):
         victims(pictures._replace(x=pictures.x - 0.5), 4, "iga")

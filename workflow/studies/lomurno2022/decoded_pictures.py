@@ -68,7 +68,7 @@ def _picture(made: dict[str, np.ndarray], layer: str, image: int) -> np.ndarray:
     if layer not in made:
         raise UserError(f"figure setting 'layers': there is no picture of the layer '{layer}'")
     if image >= len(made[layer]):
-        raise UserError(f"figure setting 'image' is {image}; valid is less than the {len(made[layer])} pictures kept")
+        raise UserError(f"figure setting 'image' is {image}; expected less than the {len(made[layer])} pictures kept")
     return made[layer][image]
 
 

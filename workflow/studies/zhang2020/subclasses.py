@@ -49,7 +49,7 @@ def draw(
     columns, images = found[0]
     wrong = [c for c in settings["classes"] if not 0 <= c < len(images)]
     if wrong:
-        raise UserError(f"figure setting 'classes': there is no class {wrong[0]}; valid is 0 to {len(images) - 1}")
+        raise UserError(f"figure setting 'classes': there is no class {wrong[0]}; expected 0 to {len(images) - 1}")
     figure = Figure(figsize=(max(1.6 * images.shape[1] * len(settings["classes"]), 5.2), 1.9), layout="constrained")
     axes = figure.subplots(1, images.shape[1] * len(settings["classes"]), squeeze=False)[0]
     rows = []

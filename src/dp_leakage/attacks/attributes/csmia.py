@@ -25,7 +25,7 @@ ATTACK = {
 
 
 def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, seed: int) -> pd.DataFrame:
-    """As `guessing.guessed`, from the predicted class and its confidence only."""
+    """Score as `guessing.guessed`, from the predicted class and its confidence only."""
 
     def judge(asked: Asked) -> np.ndarray:
         answers = asked.answers(asked.record)

@@ -40,7 +40,7 @@ def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, se
 
 
 def confusion(y: np.ndarray, predicted: np.ndarray, n_classes: int) -> np.ndarray:
-    """P(predicted | class), float64 (C, C), a row for each true class, by the rule of succession."""
+    """Return P(predicted | class), float64 (C, C), a row for each true class, by the rule of succession."""
     count = np.ones((n_classes, n_classes))
     np.add.at(count, (y, predicted), 1)
     return count / count.sum(axis=1, keepdims=True)

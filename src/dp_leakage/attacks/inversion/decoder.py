@@ -208,7 +208,7 @@ def decoder(shape: tuple[int, ...], image: tuple[int, int, int], width: int) -> 
 
 
 def _activation_after(layers: Layers, place: int) -> int | None:
-    """Return the index of the activation of layer ``place``, which precedes the next layer with weights, or None."""
+    """Return the index of the activation between layer ``place`` and the next layer with weights, or None."""
     for later in range(place + 1, len(layers)):
         if isinstance(layers[later], ACTIVATIONS):
             return later

@@ -186,7 +186,7 @@ def score(
         UserError: the records are not images.
     """
     if data.x.ndim != 4:
-        raise UserError("model inversion: the records are not images; valid is a data set without projection")
+        raise UserError("model inversion: the records are not images; expected a data set without projection")
     classes = classes_of(target, data)
     found = [
         invert(target, classes, data.x.shape[1:], _Search.of(settings, penalty), seed)

@@ -136,7 +136,7 @@ def _of_model(
 
 
 def _nearest_of_another_class(x: np.ndarray, y: np.ndarray, others: np.ndarray, said: np.ndarray) -> np.ndarray:
-    """Return the index of the nearest of the others (m, …) predicted as another class; −1 if there is none."""
+    """Return the index of the nearest candidate, among (m, …), that is predicted as another class; −1 without one."""
     flat, among = (part.reshape(len(part), -1).astype(np.float64) for part in (x, others))
     place = np.full(len(x), -1)
     for label in np.unique(y):
@@ -160,7 +160,7 @@ def _to_boundary(flips: Flips, own: np.ndarray, other: np.ndarray, halvings: int
 def _along(
     flips: Flips, own: np.ndarray, point: np.ndarray, copies: int, place: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Move each point within the other class, in the mean direction of the noisy copies that lie there.
+    """Move each point within the other class, in the mean direction of its noisy copies that are in this class.
 
     Copies are as far away as a search of so many features needs (Chen, Jordan & Wainwright 2020, section III): the
     distance over the root of their number. The step is the distance over the root of the round, or the longest of its

@@ -167,7 +167,7 @@ def statistics(said: Signals) -> np.ndarray:
 
 
 def features(own: np.ndarray, others: np.ndarray, inside: np.ndarray, online: bool = True) -> np.ndarray:
-    """Compare R models with K others on n records: float64 (R, n, F); NaN if no other model is comparable.
+    """Compare R models with K others on n records: float64 (R, n, F); NaN where no other model is comparable.
 
     For every statistic: its excess over the mean of models trained without the record and, online, over the mean of
     models trained with it. Also RMIA's ratio and, online, the difference of the squared distances from both means, as
@@ -193,6 +193,6 @@ def features(own: np.ndarray, others: np.ndarray, inside: np.ndarray, online: bo
 
 
 def _mean(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return means (4, n) of values (4, K, n) over the chosen ones of K models; NaN where none is chosen."""
+    """Return means (4, n) of values (4, K, n) over the selected ones of K models; NaN where no model is selected."""
     counts = chosen.sum(axis=0)
     return np.where(counts > 0, np.where(chosen, values, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)

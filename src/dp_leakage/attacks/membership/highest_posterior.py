@@ -34,7 +34,7 @@ def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores
     highest = _highest(target.asked)
     own = target.of("shadow_pool")
     if not len(own.record):
-        raise UserError("attack highest_posterior: role 'shadow_pool' has no records; valid is one or more")
+        raise UserError("attack highest_posterior: role 'shadow_pool' has no records; expected one or more")
     threshold = np.quantile(_highest(own), 1 - settings["alpha"], axis=1, keepdims=True)
     return Scores(highest, highest > threshold)
 

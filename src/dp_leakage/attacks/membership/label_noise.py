@@ -82,7 +82,7 @@ def frame_of(
     """
     role, record = population_role(data.roles), data.targets
     if not len(data.roles.get(role, ())):
-        raise UserError(f"attack {attack}: role '{role}' has no records; valid is one or more")
+        raise UserError(f"attack {attack}: role '{role}' has no records; expected one or more")
     found, outside = (measured(rows) for rows in (record, data.roles[role]))
     inside = trained_on(target, record)
     if POOL in data.roles and target.size > 1:

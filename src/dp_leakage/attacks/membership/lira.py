@@ -1,4 +1,4 @@
-"""Likelihood ratio attack (LiRA, Carlini et al. 2022): compare a margin with those of models with and without the
+"""Likelihood ratio attack (LiRA, Carlini et al. 2022): compare a margin with the margins of models with and without the
 record.
 """
 
@@ -69,8 +69,8 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
         reference: of the reference models, the same records.
         settings: ``online``, whether to also use models trained with the record; ``variance``: ``fixed``, one for all
             records (better with few references, as the paper finds), ``per_record``, or ``shrunk``: each record's own,
-            drawn to that of all as far as their spread is chance (`_shrunk`); ``queries``, how many margins to average;
-            ``alpha``.
+            shrunk toward the variance of all records as far as their spread is chance (`_shrunk`); ``queries``, how
+            many margins to average; ``alpha``.
         seed: unused, nothing is drawn.
 
     Raises:
@@ -102,7 +102,7 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
 
 
 def _tail(distance: np.ndarray, freedom: np.ndarray | None) -> np.ndarray:
-    """−ln of the density at a distance in deviations, less ½ ln 2π."""
+    """Return −ln of the density at a distance in deviations, minus ½ ln 2π."""
     normal = 0.5 * distance**2
     if freedom is None:
         return normal

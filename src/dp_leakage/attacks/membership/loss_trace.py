@@ -46,8 +46,8 @@ def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores
         target: of the R models under attack, with losses; the population is the role ``reference_pool``.
         reference: unused, the attack needs no other model.
         settings: ``statistic``: ``rise``, from the mean margin of the first quarter of the epochs (one at least) to the
-            last one; ``mean``, of which less is more likely a member's; ``iqr``, between ``np.quantile``'s quartiles;
-            ``alpha``, in (0, 1).
+            last one; ``mean``, where a lower value means more likely a member; ``iqr``, between ``np.quantile``'s
+            quartiles; ``alpha``, in (0, 1).
         seed: unused, nothing is drawn.
 
     Raises:
@@ -63,7 +63,7 @@ def _of_trace(said: Signals, statistic: str) -> np.ndarray:
     """Return one statistic of each record's losses over the epochs, float64 (R, n)."""
     assert said.losses is not None  # the attack declares that it reads losses
     if len(said.losses) < LEAST:
-        raise UserError(f"attack loss_trace: losses of {len(said.losses)} epoch are stored; valid are {LEAST} or more")
+        raise UserError(f"attack loss_trace: losses of {len(said.losses)} epoch are stored; expected {LEAST} or more")
     losses = said.losses.astype(np.float64)
     if statistic == "rise":
         losses = np.maximum(losses, TINY)

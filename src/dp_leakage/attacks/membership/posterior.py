@@ -111,7 +111,7 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
             distribution.
         settings: ``classes``, the number of other classes whose shares are used, the references' likeliest first;
             ``floor``, a lower limit on probabilities, since the logarithms of tiny ones vary most and tell least;
-            ``hidden``, what the attacker knows to be hidden (`shown`), with ``shown`` and ``decimals``.
+            ``hidden``, the part of the outputs that the defense hides (`shown`), with ``shown`` and ``decimals``.
         seed: unused, nothing is drawn.
 
     Raises:

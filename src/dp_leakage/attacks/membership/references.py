@@ -42,7 +42,7 @@ def population(signals: Signals, attack: str) -> Signals:
     role = population_role(signals.roles)
     others = signals.of(role)
     if not len(others.record):
-        raise UserError(f"attack {attack}: role '{role}' has no records; valid is one or more")
+        raise UserError(f"attack {attack}: role '{role}' has no records; expected one or more")
     return others
 
 
@@ -92,8 +92,8 @@ def mean_of_all(found: Moments) -> np.ndarray:
 
 
 def mean_where(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -> np.ndarray:
-    """Return the mean of values (K, n) over the chosen ones of K models, for every record; if none is chosen, over
-    all records.
+    """Return the mean of values (K, n) over the selected models for each record; over all records if no model is
+    selected.
 
     Returns (n,); with ``left_out`` (K, n), where row k is the mean over all models except k, as in `moments`.
     """
@@ -105,6 +105,6 @@ def require(chosen: np.ndarray, attack: str, what: str) -> None:
     """Raise UserError if no reference model is chosen for any record, (K, n)."""
     if not chosen.any():
         raise UserError(
-            f"attack {attack}: no reference model was trained {what} any target record; valid is a reference pool "
+            f"attack {attack}: no reference model was trained {what} any target record; expected a reference pool "
             f"{'of other records' if what == 'without' else 'that holds the target records too'}"
         )

@@ -136,7 +136,7 @@ def expected(margin: np.ndarray, inside: np.ndarray, reach: Reach) -> np.ndarray
 
 
 def assumed(without: np.ndarray, a: float | np.ndarray) -> np.ndarray:
-    """P_in as the offline form derives it from P_out, of any shape."""
+    """Return P_in as the offline form derives it from P_out, of any shape."""
     return a * without + 1 - a
 
 
@@ -164,7 +164,9 @@ def chosen(margin: np.ndarray, inside: np.ndarray, settings: dict) -> Reach:
 
 
 def _found(margin: np.ndarray, inside: np.ndarray, a: np.ndarray, fpr: float) -> np.ndarray:
-    """Return the mean share of a reference model's members that each a identifies with the other models: (len(a),)."""
+    """Return the mean share of a reference model's members that each value of ``a`` identifies with the other models:
+    (len(a),).
+    """
     own = -losses(margin)
     without = mean_where(np.exp(own), ~inside, left_out=True)
     told = (~inside).sum(axis=0) - ~inside > 0  # some other model was trained without the record

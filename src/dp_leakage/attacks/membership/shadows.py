@@ -25,7 +25,7 @@ def shadow_examples(models: Signals, rng: np.random.Generator) -> Iterator[tuple
         if not len(rest):
             raise UserError(
                 f"attack with shadow models: model {model} was trained on all {len(inside)} records of "
-                f"'{POOL}'; valid is a key 'shadow.size' below the pool's size"
+                f"'{POOL}'; set 'shadow.size' below the pool's size"
             )
         size = min(len(inside), len(rest))
         rows = np.concatenate([_drawn(inside, size, rng), _drawn(rest, size, rng)])

@@ -40,8 +40,8 @@ def score(
 
     In the first layer the gradient of a record x is δxᵀ for the weights and δ for the bias, where δ is the gradient of
     the layer's output. Side by side they are δ(x, 1)ᵀ, a matrix of rank one, which clipping only scales. So x is known
-    from any row. A batch's gradient is the sum of such matrices, ΔX; `_records` takes it apart. Noise hides it; of all
-    matrices of a rank the nearest to the noisy one is then the most likely under Gaussian noise.
+    from any row. A batch's gradient is the sum of such matrices, ΔX; `_records` separates them. Under Gaussian noise,
+    the most likely ΔX is the nearest matrix of its rank.
 
     Args:
         target: the R models under attack.
@@ -55,8 +55,8 @@ def score(
         See `outcome.outcome`.
 
     Raises:
-        UserError: the model does not begin with a fully connected layer, the data are no images in [0, 1], or a
-            setting is not valid.
+        UserError: the model does not begin with a fully connected layer, the data are no images in [0, 1], or a setting
+            is not valid.
     """
     x, y = victims(data, settings["images"], "analytic")
     steps = released(target, x, y, settings, seed, "analytic")

@@ -57,7 +57,7 @@ def _evaluated(objective: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor
 
 
 def _direction(gradient: Tensor, past: "deque[tuple[Tensor, Tensor, Tensor]]") -> Tensor:
-    """Return the two-loop recursion; without memory, the gradient cut to an ℓ1 norm of 1."""
+    """Return the search direction by the two-loop recursion; without memory, the gradient cut to an ℓ1 norm of 1."""
     q = -gradient
     shares = []
     for s, y, weight in reversed(past):
@@ -77,7 +77,9 @@ def _direction(gradient: Tensor, past: "deque[tuple[Tensor, Tensor, Tensor]]") -
 def _step(
     objective: Callable[[Tensor], Tensor], x: Tensor, value: Tensor, gradient: Tensor, direction: Tensor, going: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Take for each problem the first of the lengths 1, ½, ¼, … with sufficient decrease. Problems without one stay."""
+    """Take, for each problem, the first of the lengths 1, ½, ¼, … with sufficient decrease. Other problems do not
+    move.
+    """
     new_x, new_value, new_gradient = x.clone(), value.clone(), gradient.clone()
     slope = (direction * gradient).sum(1)
     searching = going & (slope < 0)

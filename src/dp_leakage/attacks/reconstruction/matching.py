@@ -1,8 +1,8 @@
 """Agreement of images with observed gradients: one differentiable program for all images at once.
 
-In a linear layer, the gradient of an image is never formed: with its input a and the output's gradient δ, the inner
-product with the seen gradient G is δᵀGa, and that of two images' gradients is ⟨δ, δ'⟩(⟨a, a'⟩+1). So a hundred images
-take little more time than reading their hundred seen gradients.
+In a linear layer, the gradient of an image is never formed: with its input a and the output's gradient δ, its inner
+product with the seen gradient G is δᵀGa. The inner product of two images' gradients is ⟨δ, δ'⟩(⟨a, a'⟩+1). So a hundred
+images take little more time than reading their hundred seen gradients.
 """
 
 from typing import NamedTuple

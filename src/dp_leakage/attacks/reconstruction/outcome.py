@@ -28,7 +28,7 @@ def outcome(
         data: for the spread of its pixels.
         originals: float32 (n, c, h, w) in [0, 1].
         reconstructed: the images that the attack made for each model and kind of weights, of the same shape. Pixels are
-            clipped to [0, 1], since the attacker knows this range. Those of a batch come in any order; each stands for
+            clipped to [0, 1], since the attacker knows this range. Images of a batch come in any order; each stands for
             the original that it is assigned to (`matched`).
         settings: of the attack; ``batch``, how many images a step takes, or a list; ``candidates``, among how many each
             reconstructed one is to be recognized, or None.

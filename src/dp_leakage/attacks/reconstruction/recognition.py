@@ -22,7 +22,7 @@ DOUBLED = {"example": 1.0, "batch": 2.0}  # unit → by how many of its bounds a
 
 
 def others_among(data: Dataset, victims: int, candidates: int) -> np.ndarray:
-    """Return the members from which the other candidates are drawn, (m, …): the first that are not victims, up to
+    """Return the members from which the other candidates are drawn, (m, …): the first ones that are not victims, up to
     `OTHERS`.
 
     Raises:
@@ -44,7 +44,7 @@ def recognized(made: np.ndarray, truth: np.ndarray, others: np.ndarray, batch: i
 
     Args:
         made, truth: (n, …), reconstructed images and victims; consecutive ones are a batch.
-        others: (m, …), of whom candidates − 1 are drawn without replacement.
+        others: (m, …), from which candidates − 1 are drawn without replacement.
         batch: batch size.
         candidates: at least 2, at most m + 1.
     """

@@ -54,7 +54,7 @@ def victims(data: Dataset, count: int, attack: str) -> tuple[Tensor, Tensor]:
     """
     members = data.roles["target_members"]
     if not 1 <= count <= len(members):
-        raise UserError(f"attack {attack}: key 'images' is {count}; valid is 1 to the {len(members)} members")
+        raise UserError(f"attack {attack}: key 'images' is {count}; expected 1 to the {len(members)} members")
     x = data.x[members[:count]]
     if x.ndim != 4 or x.min() < 0 or x.max() > 1:
         raise UserError(f"attack {attack} reconstructs images; it needs pixels in [0, 1], without projection")

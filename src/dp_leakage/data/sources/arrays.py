@@ -69,7 +69,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     sensitive = np.array(spec.get("sensitive", []), np.int64)
     if sensitive.size and (x.ndim != 2 or sensitive.max() >= x.shape[1]):
         valid = f"0 to {x.shape[1] - 1}" if x.ndim == 2 else "none, as these are images"
-        raise UserError(f"sensitive: {spec['sensitive']} are not columns of {path}; valid are {valid}")
+        raise UserError(f"sensitive: {spec['sensitive']} are not columns of {path}; expected {valid}")
     digest = {path.name: sha256_of(path)}
     return Raw(x, y, class_names, features, sensitive, given, sha256=digest, divisor=divisor)
 
@@ -80,7 +80,7 @@ def count(spec: dict) -> int:
     arrays = read_archive(path, lambda names: _wanted(names, path, spec)[1::2])
     for name, y in arrays.items():
         if _flat(y).ndim != 1:
-            raise UserError(f"{path}: {name} has shape {y.shape}; valid is (n,), one label for each record")
+            raise UserError(f"{path}: {name} has shape {y.shape}; expected (n,), one label for each record")
     return sum(len(y) for y in arrays.values())
 
 
@@ -91,12 +91,12 @@ def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) ->
         UserError: the file is missing, damaged, no archive of arrays, too large, or holds Python objects.
     """
     if is_folder(path):
-        raise UserError(f"{path}: is a folder; valid is an .npz file with arrays by name, such as x and y")
+        raise UserError(f"{path}: is a folder; expected an .npz file with arrays by name, such as x and y")
     try:
         with path.open("rb") as file:
             if file.read(6) == b"\x93NUMPY":
                 raise UserError(
-                    f"{path}: holds a single array; valid is an .npz file with arrays by name, such as x and y"
+                    f"{path}: holds a single array; expected an .npz file with arrays by name, such as x and y"
                 )
         with np.load(path, allow_pickle=False) as archive:
             chosen = wanted(archive.files)
@@ -124,7 +124,7 @@ def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
         x, y = arrays[x_name], arrays[y_name] = arrays[x_name], _flat(arrays[y_name])
         if y.ndim != 1 or x.ndim < 2 or len(x) != len(y):
             raise UserError(
-                f"{path}: {x_name} has shape {x.shape} and {y_name} {y.shape}; valid are (n, d) or images, "
+                f"{path}: {x_name} has shape {x.shape} and {y_name} {y.shape}; expected (n, d) or images, "
                 "and (n,) labels"
             )
         if not x.size:
@@ -142,7 +142,7 @@ def _check_size(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> None:
     if told != there:
         raise UserError(f"{path}: {name} has {there:,} bytes, but says that it has {told:,}; save it again")
     if told > MAX_BYTES:
-        raise UserError(f"{path}: {name} has {told:,} bytes; valid are up to {MAX_BYTES:,}")
+        raise UserError(f"{path}: {name} has {told:,} bytes; expected up to {MAX_BYTES:,}")
 
 
 def _wanted(files: list[str], path: Path, spec: dict) -> list[str]:
@@ -167,7 +167,7 @@ def _member(path: Path, name: str, n: int) -> np.ndarray:
     found = read_archive(path, wanted)[name]
     if found.shape != (n,):
         raise UserError(
-            f"member: array {name!r} of {path} has the shape {found.shape}; valid is ({n},), one for each record"
+            f"member: array {name!r} of {path} has the shape {found.shape}; expected ({n},), one for each record"
         )
     return found
 
@@ -179,7 +179,7 @@ def _flat(y: np.ndarray) -> np.ndarray:
 def _features(x: np.ndarray, layout: str | None, where: str) -> np.ndarray:
     """float32 (n, d) or (n, channels, height, width)."""
     if x.dtype.kind not in "biuf":
-        raise UserError(f"{where} holds values of type {x.dtype}; valid are real numbers")
+        raise UserError(f"{where} holds values of type {x.dtype}; expected real numbers")
     if x.ndim == 2:
         with np.errstate(over="ignore"):  # becomes an infinity, which is refused
             return x.astype(np.float32)
@@ -192,7 +192,7 @@ def _features(x: np.ndarray, layout: str | None, where: str) -> np.ndarray:
         if (layout or layouts[0]) == "nhwc":
             x = x.transpose(0, 3, 1, 2)
     else:
-        raise UserError(f"{where} has {x.ndim} dimensions; valid are 2 (table), 3 (gray images) and 4 (images)")
+        raise UserError(f"{where} has {x.ndim} dimensions; expected 2 (table), 3 (gray images) and 4 (images)")
     if x.dtype.kind in "iu":
         if x.min() < 0 or x.max() > 255:
             raise UserError(f"{where} has pixels from {x.min()} to {x.max()}; whole-number pixels must lie in 0 to 255")

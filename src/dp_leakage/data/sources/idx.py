@@ -25,9 +25,7 @@ SIDE = 28
 
 
 class Layout(NamedTuple):
-    """The four files (images and labels, training first), how many records they have, and what the classes
-    mean.
-    """
+    """The four files (images and labels, training first), their numbers of records, and the names of the classes."""
 
     remotes: tuple[Remote, ...]
     train: int

@@ -94,7 +94,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     ``size`` resizes; ``channels`` converts to gray or color; ``leave_out`` skips folders with these names anywhere;
     ``skip_damaged`` skips and counts images that cannot be read; ``min_per_class`` drops small classes; ``per_class``
     draws that many images of each class (by ``seed``, 0 if not given) and drops classes with fewer. ``person`` is a
-    regular expression whose group says whose image a name is: ``([^/]+)/[^/]+$`` is the folder.
+    regular expression whose group names the person in an image's path: ``([^/]+)/[^/]+$`` is the folder.
     """
     if "path" in spec:
         return read(user_path(spec["path"]), spec)
@@ -150,7 +150,7 @@ def read(path: Path, spec: dict) -> Raw:
             without = sorted(spec.get("leave_out", []))
             left_out = f" beside {', '.join(without)}" if without else ""
             raise UserError(
-                f"{path}: no images{left_out}; valid are folders, one per class, of {', '.join(sorted(SUFFIXES))}"
+                f"{path}: no images{left_out}; expected folders, one per class, of {', '.join(sorted(SUFFIXES))}"
             )
         splits, classes = _classes(tree)
         y, _ = encode_labels(classes, f"{path}: folders of images")
@@ -188,7 +188,7 @@ def _owners(names: Sequence[str], pattern: str, path: Path) -> dict[str, Any]:
     Raises:
         UserError: this is no such expression, a name does not match, or matching takes longer than `MATCHING`.
     """
-    words = "valid is a regular expression with one group in parentheses, such as '([^/]+)_[0-9]+'"
+    words = "expected a regular expression with one group in parentheses, such as '([^/]+)_[0-9]+'"
     try:
         wanted = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
@@ -239,7 +239,7 @@ def _has_images(folder: Path) -> bool:
 
 
 def _classes(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-    """Return the given split ("" if none) and the class of each name in the tree: texts, (n,)."""
+    """Return the given split ("" without one) and the class of each name in the tree: texts, (n,)."""
     folders = [PurePosixPath(name).parts[:-1] for name in tree.names]
     if () in folders:
         stray = tree.names[folders.index(())]
@@ -265,7 +265,7 @@ def _decode(content: bytes, where: str, spec: dict) -> np.ndarray:
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as opened:
             if opened.mode.startswith(("I", "F")):
-                raise UserError(f"{where}: pixels of mode {opened.mode}; valid are 8 bits per channel")
+                raise UserError(f"{where}: pixels of mode {opened.mode}; expected 8 bits per channel")
             gray = spec.get("channels", 1 if opened.mode in ("1", "L", "LA") else 3) == 1
             image = opened.convert("L" if gray else "RGB")
             if "size" in spec:
@@ -276,7 +276,7 @@ def _decode(content: bytes, where: str, spec: dict) -> np.ndarray:
         raise
     except Exception as error:  # Pillow's decoders raise many kinds of exceptions on damaged bytes
         reason = "no known format" if isinstance(error, UnidentifiedImageError) else error
-        raise UserError(f"{where}: not a readable image ({reason}); valid are {', '.join(FORMATS)}") from error
+        raise UserError(f"{where}: not a readable image ({reason}); expected {', '.join(FORMATS)}") from error
 
 
 def _stack(images: Iterator[tuple[str, np.ndarray]], at_most: int, path: Path) -> tuple[list[str], np.ndarray, int]:
@@ -300,7 +300,7 @@ def _stack(images: Iterator[tuple[str, np.ndarray]], at_most: int, path: Path) -
         names.append(name)
         decoded.append(image)
     if not decoded:
-        raise UserError(f"{path}: none of {at_most:,} images can be read; valid are {', '.join(FORMATS)}")
+        raise UserError(f"{path}: none of {at_most:,} images can be read; expected {', '.join(FORMATS)}")
     gray = sum(image.ndim == 2 for image in decoded)
     x = np.empty((len(decoded), 1 if gray == len(decoded) else 3, *decoded[0].shape[:2]), np.float32)
     for row, image in zip(x, decoded, strict=True):

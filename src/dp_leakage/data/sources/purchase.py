@@ -88,7 +88,7 @@ def read_release(path: Path, records: int) -> Raw:
     wrong = (x != 0) & (x != 1)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise UserError(f"{path}: record {row} has {x[row, column]} as {names[column + 1]}; valid are 0 and 1")
+        raise UserError(f"{path}: record {row} has {x[row, column]} as {names[column + 1]}; expected 0 and 1")
     class_names = tuple(str(c) for c in range(1, CLASSES + 1))
     y = labels.astype(np.int64) - 1
     return Raw(

@@ -11,11 +11,10 @@ unequal size (Dirichlet, ``SIZES``). Customers who bought nothing are left out. 
 the data's own making (jayaraman2019, section 4.1, and its code), k-means groups the baskets, each divided by its
 length, into 100 classes.
 
-**What it was fitted to** is what the paper prints, and nothing else: 200,000 records of 100 frequent items in 100
-classes, and the four accuracies without a defense on 10,000 records (softmax regression .942 on those and .695 on new
-ones, MLP .982 and .605). The released file has 600 items, which ``items: 600`` would give. No number of a private model
-and none of an attack was used, and none is compared: agreement would say no more than that these records resemble the
-paper's in what was fitted.
+It was fitted only to the paper's printed numbers: 200,000 records of 100 frequent items in 100 classes, and the four
+accuracies without a defense on 10,000 records (softmax regression .942 on those and .695 on new ones, MLP .982 and
+.605). The released file has 600 items, which ``items: 600`` would give. No number of a private model or an attack was
+used, and none is compared: agreement would only repeat the fit.
 """
 
 import hashlib

@@ -193,7 +193,7 @@ def read_frame(
     """
 
     if is_folder(path):
-        raise UserError(f"{path}: is a folder; valid is a file of the kind {source}")
+        raise UserError(f"{path}: is a folder; expected a file of the kind {source}")
     try:
         if source == "parquet":
             frame = _read_parquet(path, only)
@@ -271,7 +271,7 @@ def _read_parquet(path: Path, only: tuple[str, str] | None) -> "pd.DataFrame":
         about, schema = file.metadata, file.schema_arrow
     numbers = about.num_rows * about.num_columns
     if 8 * numbers > MAX_BYTES:
-        raise UserError(f"{path}: has {numbers:,} values; valid are up to {MAX_BYTES // 8:,}")
+        raise UserError(f"{path}: has {numbers:,} values; expected up to {MAX_BYTES // 8:,}")
     groups = [about.row_group(place) for place in range(about.num_row_groups)]
     sizes = [one.column(place).total_uncompressed_size for one in groups for place in range(one.num_columns)]
     _check_bytes(sum(sizes), path)
@@ -307,7 +307,7 @@ def _is_text(kind: Any) -> bool:
 
 def _check_bytes(size: int, path: Path) -> None:
     if size > MAX_BYTES:
-        raise UserError(f"{path}: holds {size:,} bytes; valid are up to {MAX_BYTES:,}")
+        raise UserError(f"{path}: holds {size:,} bytes; expected up to {MAX_BYTES:,}")
 
 
 def _check_header(path: Path, separator: str) -> list[str]:
@@ -319,7 +319,7 @@ def _check_header(path: Path, separator: str) -> list[str]:
     if any("\0" in name for name in header):  # as in UTF-16 that does not begin by saying so
         raise no_utf8(path, 1, 0)
     if len(header) > MAX_COLUMNS:
-        raise UserError(f"{path}: {len(header):,} columns; valid are up to {MAX_COLUMNS:,}, or arrays in an .npz")
+        raise UserError(f"{path}: {len(header):,} columns; expected up to {MAX_COLUMNS:,}, or arrays in an .npz")
     if len(header) == 1 and any(other in header[0] for other in ";\t|"):
         raise UserError(
             f"{path}: one single column {header[0]!r}; columns must be separated by commas (or tabs, in a .tsv)"
@@ -380,7 +380,7 @@ def _check_values(column: "pd.Series", where: str) -> None:
     if column.dtype.kind not in "iufbO" or column.dtype.kind == "O":
         wrong = next((v for v in column[column.notna()] if not isinstance(v, str | Number | np.bool_)), None)
         if wrong is not None:
-            raise UserError(f"{where} holds values of type {type(wrong).__name__}; valid are numbers and texts")
+            raise UserError(f"{where} holds values of type {type(wrong).__name__}; expected numbers and texts")
 
 
 def _check_gaps(features: "pd.DataFrame", spec: dict, path: Path) -> None:

@@ -74,9 +74,10 @@ class PerExample(Protocol):
 
 
 class OnDemand:
-    """Gradients that are formed only when something asks for more than their weighted sum; see `PerExample`.
+    """Gradients that are formed only if more than their weighted sum is requested; see `PerExample`.
 
-    A subclass adds ``names``, ``examples``, ``formed`` and ``add_weighted_sum``, and replaces what can do without.
+    A subclass adds ``names``, ``examples``, ``formed`` and ``add_weighted_sum``, and overrides methods that can avoid
+    forming gradients.
     """
 
     @property
@@ -145,7 +146,7 @@ class Layer:
         return {}
 
     def initial(self, generator: Generator, scheme: str) -> Parameters:
-        """Return initial parameters of one model, own name → float32, and what is `fixed`; see
+        """Return initial parameters of one model, own name → float32, and the `fixed` tensors; see
         `sequence.initial_parameters`.
         """
         return {}

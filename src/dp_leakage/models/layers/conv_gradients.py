@@ -2,8 +2,8 @@
 
 A weighted sum of all gradients is one product of inputs and output gradients, so it needs no formed gradients. Neither
 do their norms, if kernels are large and the image is small: with patches a_p and output gradients δ_p at the positions
-p, ‖Σ δ_p ⊗ a_p‖² = Σ ⟨a_p, a_q⟩⟨δ_p, δ_q⟩, and the inner products of patches are sums of those of pixels ("ghost
-clipping" of Bu et al. 2022, whose products of patches take k² times as long).
+p, ‖Σ δ_p ⊗ a_p‖² = Σ ⟨a_p, a_q⟩⟨δ_p, δ_q⟩, and the inner products of patches are sums of inner products of pixels
+("ghost clipping" of Bu et al. 2022, whose products of patches take k² times as long).
 
 The rounding of the sum depends on the norms of its terms δ_p ⊗ a_p, however small the sum is. So this rounding is
 included in a norm. If terms cancel, the gradient is formed, so that the measured vector is the one in the sum.
@@ -106,7 +106,7 @@ class LazyConvGradients(OnDemand):
 
     @cached_property
     def bounded(self) -> Bounded:
-        """`norms` by inner products, and what must be formed nevertheless."""
+        """`norms` by inner products, and the gradients that must be formed nevertheless."""
         import torch
 
         x, delta = self.x.flatten(0, 1), self.delta.flatten(0, 1)

@@ -1,8 +1,8 @@
 """The linear layer. Its per-example gradients are never formed.
 
 With input a and output gradient δ, an example's weight gradient is δaᵀ and its bias gradient δ. So the squared norm is
-‖δ‖²(‖a‖²+1), a weighted sum over examples is one matrix product (s·δ)ᵀa, and inner products of gradients need only
-those of a and of δ (Goodfellow 2015, Rochette et al. 2019).
+‖δ‖²(‖a‖²+1), a weighted sum over examples is one matrix product (s·δ)ᵀa, and inner products of gradients need only the
+inner products of a and of δ (Goodfellow 2015, Rochette et al. 2019).
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Linear(Layer):
 
     @property
     def alone(self) -> bool:
-        """Products with a single column, and on some processors with a single input, depend on adjacent memory."""
+        """Whether models take turns: batching changes single-column products (on some processors, single-input ones)
+        with adjacent memory.
+        """
         return 1 in (self.inputs, self.outputs)
 
     def parameter_shapes(self) -> dict[str, Shape]:

@@ -1,10 +1,10 @@
 """A whole model as one layer: the user's own `torch.nn.Module`, about which only the parameters are known.
 
-Its per-example gradients are formed by Opacus' hooks, which use `torch.func` where they know no rule for a layer of
-it. A sum whose weights are known beforehand, as in plain training, is one ordinary backward pass.
+Its per-example gradients are formed by Opacus' hooks, which use `torch.func` where they know no rule for a layer of it.
+A sum whose weights are known beforehand, as in plain training, is one ordinary backward pass.
 
-The module's own tensors are only a workplace. Before each pass the numbers of one model are copied there, so whatever
-a forward pass writes into a parameter is lost; what it writes into a buffer is kept as that model's.
+The module's own tensors are only a workplace. Before each pass the numbers of one model are copied there, so whatever a
+forward pass writes into a parameter is lost; each model keeps its own buffers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TorchModule(Layer):
 
     @cached_property
     def hooks(self) -> GradSampleModule:
-        """Opacus' hooks on `workplace`, there from the first use on. Raises UserError if it cannot have them."""
+        """Opacus' hooks on `workplace`, attached at the first use. Raises UserError if Opacus cannot attach them."""
         from opacus import GradSampleModule
         from opacus.validators import ModuleValidator
 
@@ -102,7 +102,7 @@ class TorchModule(Layer):
         return (self.outputs,)
 
     def activation_floats(self, shape: Shape) -> int:
-        """As in `Layer`: three times what its modules put out for one record."""
+        """As in `Layer`: three times the outputs of its modules for one record."""
         return self._activations
 
     @cached_property
@@ -178,7 +178,7 @@ class TorchModule(Layer):
             return self.make()
 
     def _load(self, name: str, parameters: Parameters, model: int, like: Tensor) -> None:
-        """Copy one model's numbers into the workplace, and forgets what a pass left there."""
+        """Copy one model's numbers into the workplace, and clear the state of earlier passes."""
         import torch
 
         with torch.inference_mode(False), torch.no_grad():
@@ -230,7 +230,7 @@ class Traced:
 
 @dataclass(eq=False)
 class Pass:
-    """One forward pass of one model, and one way back. Between the two nothing else may use the layer.
+    """A forward and backward pass of one model. Nothing else may use the layer between the two.
 
     Attributes:
         layer, name: whose pass it is.
@@ -262,7 +262,7 @@ class Pass:
         return {f"{self.name}.{own}": self._sampled(own, value) for own, value in trained(self.layer.workplace).items()}
 
     def _sampled(self, name: str, parameter: nn.Parameter) -> Tensor:
-        """(B, …): what the hooks left at a parameter."""
+        """(B, …): the gradients stored by the hooks at a parameter."""
         import torch
 
         count, found = len(self.delta), parameter.grad_sample
@@ -341,7 +341,7 @@ def tensors_of(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 @contextmanager
 def _drawing(seed: int, like: Tensor) -> Iterator[None]:
-    """PyTorch's global random streams, from which modules draw, begin at a seed; afterwards they are as before."""
+    """Context in which PyTorch's global random streams start at a seed; afterwards they are restored."""
     import torch
 
     with torch.random.fork_rng(devices=[like.device] if like.is_cuda else []):

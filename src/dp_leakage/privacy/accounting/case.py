@@ -159,10 +159,10 @@ def check_projection(accountant: str, noise: float) -> None:
 
 
 def check_share(noise: float, epsilon: float, delta: float) -> None:
-    """Refuse a private projection that spends a whole budget, so that nothing is left for the training.
+    """Refuse a private projection that spends the whole budget, leaving nothing for the training.
 
-    Under add_remove, between whose neighbors it spends least, by the exact δ of a Gaussian (Balle & Wang 2018,
-    theorem 8).
+    Under add_remove, between whose neighbors it spends least, by the exact δ of a Gaussian (Balle & Wang 2018, theorem
+    8).
 
     Args:
         noise: the projection's noise multiplier, above 0.
@@ -180,7 +180,7 @@ def check_share(noise: float, epsilon: float, delta: float) -> None:
     digits = 2 - floor(log10(least))  # three are said, rounded up
     least = ceil(least * 10**digits) / 10**digits
     raise UserError(
-        f"noise {noise:g} of the projection alone spends ε = {epsilon:g} at δ = {delta:g} or more; valid is more than "
+        f"noise {noise:g} of the projection alone spends ε = {epsilon:g} at δ = {delta:g} or more; expected more than "
         f"{least:.3g}, so that something is left for the training, or a larger ε"
     )
 

@@ -26,8 +26,8 @@ TIGHT, LOOSE = 1e-6, 1e-3
 
 
 def proven_curve(training: Training, neighbors: Neighbors, delta: float | None = None) -> TradeOff | None:
-    """Return the curve of `_of_one` for all units that change together (group privacy: Dong, Roth & Su 2022, theorem
-    2.14).
+    """Return the curve of `_of_one`, extended to all units that change together (group privacy: Dong, Roth & Su 2022,
+    theorem 2.14).
 
     Returns None also if the number of units differs between neighbors.
     """
@@ -88,7 +88,7 @@ def _gaussian(training: Training, neighbors: Neighbors) -> TradeOff | None:
 
 
 def _replaced(training: Training, relative: float, beside: float) -> TradeOff:
-    """Return the curve for batches whose sums (with the unit, its replacement, or neither) are at most one apart, with
+    """Return the curve for batches whose sums (with the unit, its replacement, or neither) differ by at most one, with
     noise ``relative``.
     """
     if training.rate == 1:
@@ -122,7 +122,7 @@ def _group(training: Training, neighbors: Neighbors) -> TradeOff | None:
 
 
 def poisson(training: Training, relative: float, replaced: bool, beside: float) -> TradeOff:
-    """Return the curve for Poisson batches whose sums, with the unit, are up to one apart, with noise ``relative``.
+    """Return the curve for Poisson batches whose sums differ by up to one with the unit, with noise ``relative``.
 
     Without the unit the sum lies in the middle if the unit is ``replaced``, else at one of the two ends.
     """
@@ -229,7 +229,7 @@ def noise_for(target: Target, training: Training, neighbors: Neighbors, delta: f
 
     allowed = target.limit - (target.fpr or 0.0)
     if beyond_guessing(tradeoff.gaussian(sqrt(2 * projection_cost(training, neighbors)))) >= allowed:
-        raise UserError(f"target: the private PCA alone exceeds {target.words}; valid is more noise there")
+        raise UserError(f"target: the private PCA alone exceeds {target.words}; use more noise there")
     start = 1.0 if falls else _first_guess(target, training, neighbors)
     tolerance = TIGHT if with_noise(start).source == "gaussian" else LOOSE
     noise = least_noise(lambda x: beyond_guessing(with_noise(x)), allowed, start, 0.1, tolerance, what="target")

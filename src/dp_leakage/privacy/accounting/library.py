@@ -115,7 +115,7 @@ def fixed_size_epsilon(rate: float, relative: float, delta: float, steps: int, b
 def loss_profile(
     rate: float, sigma: float, replaced: bool, steps: int, beside: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return δ(ε) ≥ 0 of the Poisson-sampled Gaussian from its privacy loss distribution, in both directions; never too
+    """Return δ(ε) ≥ 0 of the Poisson-sampled Gaussian in both directions, from its privacy loss distribution; never too
     small.
 
     The library connects the dots of the loss distribution (Doroshenko et al. 2022), so every grid gives a bound. This

@@ -67,7 +67,7 @@ class Losses:
 
     @property
     def variance(self) -> float:
-        """Mean square of the finite losses around zero."""
+        """Return the mean square of the pair's loss under P, up to ``LARGEST``; slightly too large."""
         return float(self.masses @ self.values**2)
 
     def repeated(self, times: int) -> "Losses | None":
@@ -273,9 +273,7 @@ def epsilon(pair: Pair, rate: float, how: How, steps: int, delta: float, beside:
 
 
 def profile_of(totals: Iterable[list[Losses]], agreement: float = AGREEMENT) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the largest δ(ε) ≥ 0 of some losses, on the first of ever finer grids where it settles;
-    result as `profile`'s.
-    """
+    """Return the largest δ(ε) ≥ 0 of some losses, on the first of ever finer grids where it converges."""
     start = np.zeros(1)
     found = settled(totals, lambda total: max(float(one.delta(start)[0]) for one in total), agreement)
     if found is None:
@@ -318,9 +316,7 @@ def rounding(steps: int, size: int, norm: float) -> float:
 def settled(
     totals: Iterable[list[Losses]], answer: Callable[[list[Losses]], float], agreement: float = AGREEMENT
 ) -> list[Losses] | None:
-    """Return the first of ever finer totals with which the answer hardly changes, or the last; None if there are no
-    totals.
-    """
+    """Return the first of ever finer totals whose answer hardly changes, or the last; None without totals."""
     best, previous = None, np.inf
     for total in totals:
         best, now = total, answer(total)
@@ -331,7 +327,7 @@ def settled(
 
 
 def _finer(pair: Pair, rate: float, how: How, steps: int, beside: float) -> Iterator[list[Losses]]:
-    """Yield the loss of all steps on ever finer grids, from where the variance of one step no longer moves."""
+    """Yield the loss of all steps on ever finer grids, starting where the variance of one step has converged."""
     if steps > MOST_STEPS:
         return
     reach = np.log1p(rate * np.expm1(min(pair.reach, 700.0))) if how != "shown" else pair.reach

@@ -72,7 +72,7 @@ def theorem1_epsilon(sigma: float, delta: float, rate: float, steps: int, neighb
 
     zhang2020, theorem 1 (σ² = 16 q² T ln(1/δ)/ε²) and remark 1. Its proof replaces κ(κ+1)/(1−q) by κ², so it is an
     approximation and no bound, even where the theorem's conditions on noise, rate and order hold: at large ε it can lie
-    below what is spent. All of the paper's own trainings lie outside these conditions.
+    below the true ε. All of the paper's own trainings lie outside these conditions.
     """
     return (4 if neighbors == "replace_one" else 2) * rate * sqrt(steps * log(1 / delta)) / sigma
 

@@ -77,8 +77,7 @@ def check_sampler(accountant: str, sampler: str) -> None:
         raise UserError(f"sampler: {sampler!r} is unknown; {nearest(sampler, SAMPLERS)}.")
     if sampler not in allowed:
         raise UserError(
-            f"sampler: {sampler!r} does not satisfy what the accountant {accountant!r} assumes, "
-            f"it accounts for {_any_of(allowed)}."
+            f"sampler: {sampler!r} violates what accountant {accountant!r} assumes; use {_any_of(allowed)}."
         )
 
 
@@ -141,18 +140,18 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
     if not is_of(accountant, mechanism):
         raise UserError(
             f"accountant: {accountant!r} accounts for what plugin {accountant_named(accountant).module} does, which "
-            "this mechanism does not; valid is an accountant of the package, or the plugin's own defense"
+            "this mechanism does not; use an accountant of the package, or the plugin's own defense"
         )
     check_sampler(accountant, mechanism.sampler)
     if not draws_its_units(mechanism):
         raise UserError(
-            f"unit: {mechanism.unit!r} cannot be accounted for under the sampler {mechanism.sampler!r}, "
-            "classes and subclasses are drawn by 'class_poisson', and nothing else is."
+            f"unit: {mechanism.unit!r} has no accountant under sampler {mechanism.sampler!r}; 'class_poisson' draws "
+            "classes and subclasses, the other samplers draw records."
         )
     if mechanism.unit == "batch" and mechanism.noise != "vmf":  # which is drawn around the batch's sum
         raise UserError(
-            "unit: 'batch' moves by up to twice the clipping norm with one record, and the accountant "
-            f"{accountant!r} counts it once; valid: 'example'."
+            "unit: one record can change a batch's gradient by twice the clipping norm; accountant "
+            f"{accountant!r} counts it once; use unit 'example'."
         )
 
 

@@ -27,8 +27,8 @@ def any_unit(rate: float, orders: np.ndarray, divergence: np.ndarray) -> np.ndar
 def poisson_unit(rate: float, orders: np.ndarray, divergence: Divergence) -> np.ndarray:
     """Return ln Σ C(α,j) q^j (1−q)^{α−j} e^{(j−1)D_j} / (α−1) at whole orders: Poisson sampling, add_remove.
 
-    The exact divergence of (1−q) P + q Q from P if D_j is that of Q from P (Zhu & Wang 2019, theorem 6), and the larger
-    of the two directions if an involution swaps P and Q (Mironov, Talwar & Zhang 2019, theorem 5).
+    The exact divergence of (1−q) P + q Q from P if D_j is the divergence of Q from P (Zhu & Wang 2019, theorem 6), and
+    the larger of the two directions if an involution swaps P and Q (Mironov, Talwar & Zhang 2019, theorem 5).
     """
     log_moments = _log_moments(orders, divergence)
     weights = _log_binomials(orders) + _powers(rate, orders) + _powers(1 - rate, orders, reverse=True)

@@ -84,4 +84,4 @@ def _check(mean: float, runs: str) -> None:
     if runs not in SHAPES:
         raise UserError(f"runs: {runs!r} is unknown; {nearest(runs, SHAPES)}.")
     if not 1 <= mean < inf:
-        raise UserError(f"mean: {mean} runs; valid is 1 or more on average.")
+        raise UserError(f"mean: {mean} runs; expected 1 or more on average.")

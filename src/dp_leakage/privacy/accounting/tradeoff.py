@@ -62,7 +62,7 @@ class TradeOff:
 
     @property
     def advantage(self) -> float:
-        """The largest tpr − fpr: 1 − 2a with f(a) = a, since f is symmetric; a is approached from below."""
+        """The largest tpr − fpr: 1 − 2a with f(a) = a, since f is symmetric. The search approaches a from below."""
         low, high = 0.0, 0.5
         for _ in range(BISECTIONS):
             middle = (low + high) / 2

@@ -3,10 +3,10 @@
 Step t clips at C_t and also releases how many of the batch's gradients are no longer than C_t, each counted as +½ or
 −½, with noise σ_b. Then C_{t+1} = C_t·exp(−η(b − γ)), where b is the released share and γ the quantile asked for.
 
-Formal guarantee: a step is one Gaussian mechanism with noise multiplier z, the one that a study gives or accountants
-find. A record's presence moves (sum/C_t, count) by at most (1, ½), which the noise (σ, σ_b) hides as z does if
-1/σ² + 1/(2σ_b)² = 1/z² (their theorem 1). Replacing a record moves both twice as far. ``share`` of 1/z² goes to the
-count. All norms after the first are functions of what was released, so the accountants of Gaussian noise hold.
+Formal guarantee: a step is one Gaussian mechanism with noise multiplier z, set by the study or by an accountant. A
+record's presence moves (sum/C_t, count) by at most (1, ½), which the noise (σ, σ_b) hides as z does if 1/σ² + 1/(2σ_b)²
+= 1/z² (their theorem 1). Replacing a record moves both twice as far. ``share`` of 1/z² goes to the count. All norms
+after the first are functions of what was released, so the accountants of Gaussian noise hold.
 """
 
 from __future__ import annotations

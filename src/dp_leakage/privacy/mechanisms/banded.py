@@ -1,9 +1,8 @@
 """Gaussian noise that is correlated over steps: later steps cancel part of a step's noise (DP-FTRL).
 
 The noise of step t is ζ_t = (B⁻¹z)_t with independent z_t ~ N(0, σ²C²I), where B is lower triangular, Toeplitz and
-banded, with a first column of length one. This column is that of the square root of the running sums' matrix
-(`correlated.root`), or the one with the least noise in running sums over the given number of steps
-(`correlated.optimal`).
+banded, with a first column of length one. This column comes from the square root of the running sums' matrix
+(`correlated.root`), or has the least noise in running sums over the given number of steps (`correlated.optimal`).
 
 If batches come in a fixed order (sampler ``cyclic``), a record takes part in the same step of each epoch. If the bands
 are at most the steps in an epoch, the columns of B for these steps share no row, and each has length at most one. So
@@ -102,11 +101,11 @@ def check(settings: Mapping[str, Any], steps: int) -> None:
     bands, horizon = settings["bands"], settings.get("horizon")
     if not 1 <= bands <= steps:
         raise UserError(
-            f"bands is {bands}, but an epoch has {steps} steps; valid is 1 to {steps}, so that no record takes "
+            f"bands is {bands}, but an epoch has {steps} steps; expected 1 to {steps}, so that no record takes "
             "part twice within the bands"
         )
     if horizon is not None and horizon < bands:
-        raise UserError(f"horizon is {horizon}, but bands is {bands}; valid is {bands} or more")
+        raise UserError(f"horizon is {horizon}, but bands is {bands}; expected {bands} or more")
 
 
 def _coefficients(bands: int, horizon: int | None) -> list[float]:
@@ -119,8 +118,8 @@ def _coefficients(bands: int, horizon: int | None) -> list[float]:
 
 
 def epsilon(sigma: float, case: Case) -> float:
-    """ε of ``case.uses`` uses of each record: of a Gaussian mechanism with μ = √k/σ, or 2√k/σ for replace_one, or under
-    ``cyclic_poisson`` of so many Poisson-sampled ones.
+    """Return ε of ``case.uses`` uses of each record: a Gaussian mechanism with μ = √k/σ, or 2√k/σ for replace_one;
+    under ``cyclic_poisson``, that many Poisson-sampled ones.
     """
     from dp_leakage.privacy.accounting import library
 

@@ -6,11 +6,11 @@ A file of this folder declares one or more mechanisms in ``MECHANISMS``, the acc
     epsilon(amount, case) → the ε of a training with this amount of noise, under ``case.accountant``;
     amount_for(epsilon, case) → the amount of noise for a budget where there is a formula, else None; optional;
     bound(norms, clip_norm) → the factor of each unit's gradient, where a declaration's ``bound`` is the file's name; as
-        a plugin's (`plugins`), it keeps every gradient within clip_norm, and sees one unit at a time; optional. A bound
-        that changes from step to step is a ``Noise`` in the same file, whose ``scales`` then count;
+    a plugin's (`plugins`), it keeps every gradient within clip_norm, and sees one unit at a time; optional. A bound
+    that changes from step to step is a ``Noise`` in the same file, whose ``scales`` then count;
     proven(training, neighbors) → the `tradeoff.TradeOff` that a training proves; optional;
-    check(settings, steps), which refuses with a UserError settings of its own that do not go with so many steps in an
-        epoch; optional;
+    check(settings, steps), which refuses settings that do not fit the number of steps in an epoch (UserError);
+    optional;
     Noise(mechanism, gradient, divisor, generators, steps), a subclass of the one below.
 
 The workflow reads all of it while it plans, so PyTorch, SciPy and the accountants' modules are imported in functions.
@@ -78,7 +78,9 @@ class Accountant:
         return tuple(self.relations)
 
     def claim_under(self, sampler: str) -> Claim:
-        """Return the claim under one sampler: randomly drawn batches prove more than known ones."""
+        """Return the claim under one sampler: an accountant may prove more for randomly drawn batches than for known
+        ones.
+        """
         return "bound" if self.claim == "exact" and sampler != "cyclic" else self.claim
 
 
@@ -133,7 +135,7 @@ class Declaration:
 
 
 class Noise:
-    """The noise of K models' trainings, with everything that it remembers between steps. This base class adds nothing.
+    """Noise of K models' trainings, with its state between steps. This base class adds nothing.
 
     Args:
         mechanism: protection of each step.

@@ -2,8 +2,7 @@
 
 The oldest correlated noise (Dwork, Naor, Pitassi & Rothblum 2010; Chan, Shi & Song 2011; in training Kairouz et al.
 2021). Step s of an epoch, counted from 1, releases the sum of the last 2^z gradients, where 2^z is the largest power of
-two that divides s. The running sum adds those that the binary digits of s name, so that it holds the noise of at most
-log₂ s + 1 of them.
+two that divides s. The running sum at s adds the partial sums named by the binary digits of s, at most log₂ s + 1.
 
 A gradient is part of at most ⌊log₂ t⌋ + 1 of an epoch's t partial sums, and the first one is part of that many. So a
 record, which is in one step of an epoch, moves them by at most the root of that number of clipping norms. With so much

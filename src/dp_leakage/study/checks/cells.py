@@ -31,7 +31,7 @@ def check_cells(study: Study) -> None:
     """Check that each cell has a baseline, and that its model, engine and training settings fit together."""
     for cell in study.cells.values():
         place = f"{cell.dataset}/{cell.model}"
-        complaint = f"key 'defenses': 'none' does not cover {place}, so that the loss of {cell.key} has no baseline"
+        complaint = f"key 'defenses': {place} has no defense 'none', so the loss of {cell.key} has no baseline"
         require(f"{place}/none" in study.cells, complaint)
         _check_architecture(study.spec, cell)
         _check_answers(cell)
@@ -57,9 +57,7 @@ def _check_answers(cell: Cell) -> None:
     """Refuse other attacks and mechanisms for engines that store only the models' outputs."""
     engine, mechanism = cell.training["engine"], cell.columns["mechanism"]
     if engine not in ENGINES:
-        words = (
-            f"key 'defenses' has {CLAIMED} for model {cell.model}, which this package trains; valid is engine estimator"
-        )
+        words = f"key 'defenses' has {CLAIMED} for model {cell.model}, which this package trains; use engine estimator"
         require(mechanism != CLAIMED, words)
         return
     for attack in cell.parts:
@@ -107,7 +105,7 @@ def _check_training(study: Study, cell: Cell) -> None:
     for attack in traced(study.spec, cell.dataset):
         epochs, every = training["epochs"], training["evaluate_every"]
         place = f"key 'training.evaluate_every' (of {cell.key}) is {every} of {epochs} epochs"
-        words = f"attack {attack} reads the losses of two evaluated epochs or more; valid is up to {epochs - 1}"
+        words = f"attack {attack} reads the losses of two evaluated epochs or more; expected up to {epochs - 1}"
         require(every < epochs, f"{place}; {words}")
     members, size = cell.columns["n_records"], training["batch_size"]
     people = "members" if POOL not in spec["datasets"][cell.dataset]["roles"] else "records of the pool"
@@ -115,15 +113,15 @@ def _check_training(study: Study, cell: Cell) -> None:
         TrainingSettings(**training)
     except UserError as error:
         raise UserError(f"key 'training' (of {cell.key}): {error}") from None
-    words = f"key '{_origin(spec, cell, 'views', training.get('views'))}' does not go with an audit of the same cell, "
+    words = f"key '{_origin(spec, cell, 'views', training.get('views'))}' cannot be used in a cell with an audit; "
     require(
         training.get("views") is None or not cell.audits,
-        words + f"which follows every step; give {cell.defense} the key audits: []",
+        words + f"remove it, or give defense {cell.defense} the key audits: []",
     )
     if asked is not None and asked.projection_noise is not None and asked.accountant:
         words = (
             f"(of {cell.key}) has noise for one record, but unit {asked.step.unit!r} protects all records of a "
-            "(sub)class together; valid is unit example, another method, or fit_on roles that no attack asks about"
+            "(sub)class together; use unit example, a method without noise, or fit_on with roles that no attack queries"
         )
         require(not holds_groups(asked.step.unit), f"key 'datasets.{cell.dataset}.projection' {words}")
         try:
@@ -132,7 +130,7 @@ def _check_training(study: Study, cell: Cell) -> None:
                 check_share(asked.projection_noise, asked.epsilon, asked.delta)
         except UserError as error:
             raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
-    words = f"valid is at most the {members} {people} of data set {cell.dataset}"
+    words = f"expected at most the {members} {people} of data set {cell.dataset}"
     require(size <= members, f"key '{_origin(spec, cell, 'batch_size', size)}' is {size}; {words}")
     k_sub = cell.columns["k_sub"]
     require(k_sub <= members, f"key 'defenses.k_sub' is {k_sub} (of {cell.defense}), subclasses of each class; {words}")
@@ -140,7 +138,7 @@ def _check_training(study: Study, cell: Cell) -> None:
     delta = None if asked is None else asked.delta
     noted = cell.columns["accounting_note"]
     if asked is not None and delta is not None and not holds_groups(asked.step.unit) and not noted:
-        words = f"valid is below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} {people}"
+        words = f"expected below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} {people}"
         why = "(or say in accounting_note why it is more)"
         require(delta < 1 / members, f"key 'delta' is {delta:g} (of {cell.key}); {words} {why}")
     if asked is not None and asked.rdp_sigma == "authors_table" and asked.epsilon is not None and delta is not None:
@@ -151,7 +149,7 @@ def _check_training(study: Study, cell: Cell) -> None:
             raise UserError(f"key 'rdp_sigma' is 'authors_table' ({cell.key}): {reason}") from None
     for role in AUXILIARY:
         if "size" in spec.get(role, {}) and spec[role].get("defense") == "same" and cell.noisy:
-            words = f"defense: same trains its models in batches of {size}; valid is that many records or more"
+            words = f"defense: same trains its models in batches of {size}; use that many records or more"
             require(size <= spec[role]["size"], f"key '{role}.size' is {spec[role]['size']}, but {words}")
             _check_steps(cell, steps_per_epoch(size, spec[role]["size"]), f"{role} models of ")
 
@@ -197,13 +195,13 @@ def check_tuning(study: Study) -> None:
         if not cell.rates:
             continue
         batch = cell.columns["batch_size"] * cell.columns["n_members"] / cell.columns["n_records"]
-        words = f"valid is {ceil(FOLDS * batch)} or more, since half of them must fill a batch of {cell.model}"
+        words = f"expected {ceil(FOLDS * batch)} or more, since half of them must fill a batch of {cell.model}"
         complaint = f"{key}.{TUNING}' is {roles[TUNING]}; {words}"
         available = roles[TUNING] // FOLDS
         require(available >= batch, complaint)
         sizes = {"records": cell.columns["n_records"], "members": cell.columns["n_members"]}
-        tried = same_steps(cell.training["training"], **sizes, available=available)
-        steps = steps_per_epoch(tried["batch_size"], available)
+        tried = same_steps(TrainingSettings(**cell.training["training"]), **sizes, available=available)
+        steps = steps_per_epoch(tried.batch_size, available)
         _check_steps(cell, steps, f"trials on {available} records of role '{TUNING}' for ")
     reached = any(cell.rates for cell in study.cells.values())
     require(reached, "key 'tune' reaches no cell: each has a learning rate of its own, or is not trained here")

@@ -52,7 +52,7 @@ def _check_keys(entry: Json, key: str) -> None:
     kind = entry["defense"]
     for given in entry:
         others = [name for name in defenses() if given in keys_of(name)]
-        valid = f"valid is {', '.join(others)}" if others else nearest(given, sorted(keys_of(kind)))
+        valid = f"it is for {', '.join(others)}" if others else nearest(given, sorted(keys_of(kind)))
         require(given in keys_of(kind), f"key '{key}.{given}' does not apply to defense {kind}; {valid}")
     for name, schema in (MECHANISMS[kind].schemas if kind in MECHANISMS else {}).items():
         if name in entry:
@@ -66,23 +66,23 @@ def _check_keys(entry: Json, key: str) -> None:
     if entry.get("unit", UNITS[0]) not in UNITS:
         named = f", or defense {entry['unit']}" if entry["unit"] in defenses() else ""
         words = f"{' or '.join(UNITS)}{named}"
-        raise UserError(f"key '{key}.unit' is {entry['unit']!r}; valid is {words}")
+        raise UserError(f"key '{key}.unit' is {entry['unit']!r}; expected {words}")
     if "accountant" in keys_of(kind) and isinstance(entry.get("l2"), list):
-        raise UserError(f"key '{key}.l2' is {entry['l2']!r}; valid for defense {kind} is one number")
+        raise UserError(f"key '{key}.l2' is {entry['l2']!r}; defense {kind} takes one number")
     if "rdp_sigma" in entry and ("rdp" not in accountants(entry) or {"noise_multiplier", "target"} & set(entry)):
-        words = "says where accountant rdp takes σ from; valid is an epsilon under that accountant"
+        words = "is the source of σ for an epsilon under accountant rdp, which this defense does not have; remove it"
         raise UserError(f"key '{key}.rdp_sigma' {words}")
 
 
 def _check_budgets(entry: Json, spec: Json, key: str) -> None:
     given = [name for name in BUDGETS if name in entry]
     if len(given) > 1:
-        raise UserError(f"key '{key}' has both {' and '.join(given)}; valid is one of them")
+        raise UserError(f"key '{key}' has both {' and '.join(given)}; use one of them")
     if not given and not {"epsilon", "target"} & set(spec):
         known = "epsilon, target or noise_multiplier, or the study's epsilon or target"
-        raise UserError(f"key '{key}' has no budget; valid is {known}")
+        raise UserError(f"key '{key}' has no budget; expected {known}")
     if "delta" not in entry and "delta" not in spec:
-        raise UserError(f"key '{key}' has no delta; valid is delta here or for the whole study")
+        raise UserError(f"key '{key}' has no delta; expected delta here or for the whole study")
     try:
         names = [name for name, *_ in budgets(entry, spec)]
     except UserError as error:
@@ -91,7 +91,7 @@ def _check_budgets(entry: Json, spec: Json, key: str) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         words = repeated[0].removeprefix("eps=").removeprefix("sigma=")
-        raise UserError(f"key '{key}' has the budget {words} more than once; valid is each budget once")
+        raise UserError(f"key '{key}' has the budget {words} more than once; use each budget once")
 
 
 def _check_protection(entry: Json, protection: Protection, key: str) -> None:
@@ -113,13 +113,13 @@ def _check_protection(entry: Json, protection: Protection, key: str) -> None:
             check_mechanism(protection.accountant, step)
         except UserError as error:
             reason = str(error).rstrip(".")
-            raise UserError(f"key '{key}': {reason} (or say in accounting_note why it is done)") from None
+            raise UserError(f"key '{key}': {reason} (or explain in accounting_note)") from None
 
 
 def _check_target(step: Mechanism, neighbors: Neighbors, key: str) -> None:
     """Refuse a risk target that the mechanism's noise cannot limit."""
     from dp_leakage.privacy.accounting.curve import proves
 
-    words = f"{neighbors} neighbors, between which attacks choose in this study"
-    complaint = f"key '{key}.target' asks for a limit, but the mechanism proves none for {words}"
+    words = f"{neighbors} neighbors, which the attacks of this study distinguish"
+    complaint = f"key '{key}.target' needs a mechanism with a proof for {words}"
     require(proves(step, neighbors), complaint)

@@ -56,7 +56,7 @@ def check_looks(spec: Json) -> None:
     """Check that planned looks ascend, and that the study is one of them."""
     looks, repeats = spec.get("looks", [spec["repeats"]]), spec["repeats"]
     planned = ", ".join(map(str, looks))
-    complaint = f"key 'looks' is {planned}; valid are numbers of repeats in ascending order"
+    complaint = f"key 'looks' is {planned}; expected numbers of repeats in ascending order"
     require(all(few < many for few, many in pairwise(looks)), complaint)
     words = f"key 'repeats' is {repeats}, which is not a planned look; valid with this key 'looks' is one of {planned}"
     require(repeats in looks, words)
@@ -75,7 +75,7 @@ def check_published(spec: Json, folder: Path) -> None:
     name = spec.get("published")
     if name is None:
         return
-    words = f"key 'published' is {name!r}; valid is the name of a file in {folder}"
+    words = f"key 'published' is {name!r}; expected the name of a file in {folder}"
     require(PUBLISHED.fullmatch(name) is not None, words)
     files = [path.name for path in folder.glob("*.csv") if path.resolve().parent == folder.resolve()]
     require(name in files, f"{words}; {nearest(name, files)}")
@@ -92,7 +92,7 @@ def check_release(study: Study) -> None:
     """
     wanted = study.spec.get("release", {})
     expires = wanted.get("expires")
-    words = f"key 'release.expires' is {expires!r}; valid is a day as YYYY-MM-DD, after the day of release"
+    words = f"key 'release.expires' is {expires!r}; expected a day as YYYY-MM-DD, after the day of release"
     require(expires is None or day(expires) is not None, words)
     trained = [cell for cell in study.cells.values() if cell.training["engine"] in TRAINERS]
     private = [cell for cell in trained if cell.protection is not None]
@@ -109,19 +109,19 @@ def check_design(study: Study) -> None:
         require(wanted in dataset["roles"], f"key '{key}.roles' lacks the role '{wanted}', on which models train")
         words = f"valid in design {design_of(study.spec)} is {wanted}"
         require(other not in dataset["roles"], f"key '{key}.roles' has the role '{other}'; {words}")
-        words = "copies of one record would be in and out at once; valid is design split"
+        words = "copies of one record would be in and out at once; use design split"
         require(
             design_of(study.spec) == SPLIT or "augment" not in dataset,
             f"key '{key}.augment' is set in design coins: {words}",
         )
     if design_of(study.spec) == SPLIT:
         return
-    words = "each record needs repeats that it is in and others that it is out of; valid in design coins is 2 or more"
+    words = "each record needs repeats that it is in and others that it is out of; use 2 or more"
     require(study.spec["repeats"] > 1, f"key 'repeats' is 1, but {words}")
     _check_shadow_pool(study)
     for attack in study.spec["attacks"]:
         family = ATTACKS[attack].family if attack in ATTACKS else "membership"
-        words = f"key 'attacks.{attack}' needs fixed members; valid in design coins is membership or attributes"
+        words = f"key 'attacks.{attack}' needs fixed members; design coins has attacks on membership and attributes"
         require(family in ("membership", "attribute"), words)
 
 
@@ -156,12 +156,12 @@ def check_datasets(study: Study) -> None:
         for role in fit_on if isinstance(fit_on, list) else []:
             check_known(role, dataset["roles"], f"{key}.projection.fit_on")
         if fit_on != "all" and POOL not in dataset["roles"] and OUTSIDERS in fit_on and MEMBERS not in fit_on:
-            words = "valid in design split is to leave it out, or to name target_members too"
-            told = f"has target_nonmembers, whose features would then tell them from members; {words}"
+            words = "leave it out, or name target_members too"
+            told = f"has target_nonmembers without target_members, so the projection reveals the members; {words}"
             raise UserError(f"key '{key}.projection.fit_on' {told}")
         fitted = sum(dataset["roles"].values())
         if projection.get("components", 1) > fitted:
-            words = f"valid is up to the {fitted} records of its roles"
+            words = f"expected up to the {fitted} records of its roles"
             raise UserError(f"key '{key}.projection.components' is {projection['components']}; {words}")
         for chosen, part in missing_keys(projection):
             raise UserError(f"key '{key}.projection' lacks the key '{part}'; {chosen} needs it")
@@ -170,7 +170,7 @@ def check_datasets(study: Study) -> None:
 
 
 def _keeps(architecture: Json, layers: str) -> bool:
-    """Return whether such layers of a network compute features, as far as is known before the records' shape."""
+    """Return whether a network has layers that compute features, as far as known before the records' shape."""
     found = []
     for shape in SHAPES:
         try:
@@ -183,16 +183,16 @@ def _keeps(architecture: Json, layers: str) -> bool:
 def _check_learning(spec: Json, dataset: str, projection: Json) -> None:
     """Check that the network of learned features can be trained, on records outside the study."""
     key, learned = f"datasets.{dataset}.projection.learned_on", projection["learned_on"]
-    words = f"key '{key}' is given, but 'features' is not '{LEARNED_FEATURES}'; valid is both or neither"
+    words = f"key '{key}' is given, but 'features' is not '{LEARNED_FEATURES}'; use both or neither"
     require(learns(projection), words)
     try:
         public = public_source(spec, dataset)
     except UserError as error:
         raise UserError(f"key '{key}.source': {error}") from None
-    complaint = f"key '{key}.source' is the study's own data set; valid is another, whose records are public"
+    complaint = f"key '{key}.source' is the study's own data set; use another, whose records are public"
     require(public != source_of(spec, dataset), complaint)
     name = learned["architecture"]["name"]
-    require(not is_import_path(name), f"key '{key}.architecture.name' is {name!r}; valid is a built-in architecture")
+    require(not is_import_path(name), f"key '{key}.architecture.name' is {name!r}; expected a built-in architecture")
     _check_named("ensemble", learned["architecture"], f"{key}.architecture")
     layers = learned.get("layers", HIDDEN)
     words = f"key '{key}.layers' is '{layers}', of which the architecture {name} has none"
@@ -220,7 +220,7 @@ def check_sizes(study: Study) -> None:
         wanted, what = sum(dataset["roles"].values()), "persons" if by_person(study.spec, name) else "records"
         if there is not None and wanted > there:
             raise UserError(
-                f"{key}.roles' asks for {wanted:,} {what} in all; valid is up to {there:,}, all that there are"
+                f"{key}.roles' asks for {wanted:,} {what} in all; expected up to {there:,}, all that there are"
             )
 
 
@@ -231,7 +231,7 @@ def _counted(source: Json, content: str | None) -> int | None:
 
 
 def check_persons(study: Study) -> None:
-    """Restrict studies of people to membership, and to steps that can count people."""
+    """Restrict studies of people to membership attacks, and to steps that can count people."""
     for name, dataset in study.spec["datasets"].items():
         if not by_person(study.spec, name):
             continue
@@ -268,25 +268,25 @@ def check_persons(study: Study) -> None:
         place = f"key 'defenses' has {cell.defense} for data set {cell.dataset}, whose units are persons"
         single = not person and cell.noisy
         target = single and asked is not None and asked.target is not None
-        require(not target, f"{place}; valid for a target is defense person")
+        require(not target, f"{place}; a target needs defense person")
         sampled = step is None or step.sampler in ("poisson", "shuffle")
-        require(not single or sampled, f"{place}; valid for single records is sampler poisson or shuffle")
-        require(step is None or step.unit in ("example", PERSON), f"{place}; valid is unit example or person")
-        words = f"key 'models.{cell.model}.engine' is {cell.training['engine']}; valid for persons is ensemble"
+        require(not single or sampled, f"{place}; single records need sampler poisson or shuffle")
+        require(step is None or step.unit in ("example", PERSON), f"{place}; use unit example or person")
+        words = f"key 'models.{cell.model}.engine' is {cell.training['engine']}; people need ensemble"
         require(cell.training["engine"] == "ensemble", words)
         if asked is not None and person:
             _check_person_unit(asked, design_of(study.spec), place)
-        complaint = f"{place}, and audits it; valid for an audit, whose canaries are persons, is defense person or none"
+        complaint = f"{place}, and audits it; an audit, whose canaries are people, needs defense person or none"
         require(not (single and cell.audits), complaint)
 
 
 def _check_person_unit(protection: Protection, design: str, place: str) -> None:
     """Refuse accountants that papers define for single records, and an ε for other units than the included ones."""
     proving = [name for name, rules in ACCOUNTANTS.items() if rules.claim != "as_printed" and rules.noise == "gaussian"]
-    words = f"accountant {protection.accountant} is printed of single records; valid is {', '.join(proving)}"
+    words = f"accountant {protection.accountant} is only for single records; use {', '.join(proving)}"
     require(protection.accountant in ("", *proving), f"{place}; {words}")
     words = "sampler wor has an ε for one person in place of another, and coins leave persons out"
-    require(design == SPLIT or protection.step.sampler != "wor", f"{place}; {words}; valid is poisson or shuffle")
+    require(design == SPLIT or protection.step.sampler != "wor", f"{place}; {words}; use poisson or shuffle")
 
 
 def _check_learned(study: Study, dataset: str, attack: str) -> None:
@@ -294,12 +294,12 @@ def _check_learned(study: Study, dataset: str, attack: str) -> None:
     key, compares = f"key 'attacks.{attack}.{OF_PERSON}' is {LEARNED}", ATTACKS[attack].needs == "reference"
     if design_of(study.spec) == SPLIT:
         pool = set(auxiliary_spec(study.spec, dataset, "reference").get("pool", []))
-        words = "valid in design split is an attack with reference models of target_members and target_nonmembers"
+        words = "use an attack with reference models of target_members and target_nonmembers"
         require(compares and not ATTACKS[attack].learns and pool >= {MEMBERS, OUTSIDERS}, f"{key}; {words}")
         return
     repeats = min(cell.training["repeats"] for cell in study.cells.values() if cell.dataset == dataset)
     least = 3 if compares else 2
-    words = f"which takes other repeats than the target's; valid are {least} or more, got {repeats}"
+    words = f"which needs {least} repeats or more; a cell has {repeats}"
     require(repeats >= least, f"{key}, {words}")
 
 
@@ -321,7 +321,7 @@ def _check_named(engine: str, architecture: Json, key: str) -> None:
         return
     if is_import_path(architecture["name"]):
         module, _, what = str(architecture["name"]).partition(":")
-        complaint = f"key '{key}.name' is {architecture['name']!r}; valid is a path such as 'my_models:Net'"
+        complaint = f"key '{key}.name' is {architecture['name']!r}; expected a path such as 'my_models:Net'"
         require(bool(module and what), complaint)
         return
     check_known(architecture["name"], ARCHITECTURES, f"{key}.name")
@@ -338,7 +338,7 @@ def _check_engine(engine: str, architecture: Json, key: str) -> None:
         require(valid is None or given in valid, f"key '{key}.{given}' does not apply to engine {engine}; valid: name")
     if engine in ("module", "estimator"):
         module, _, what = str(architecture["name"]).partition(":")
-        complaint = f"key '{key}.name' is {architecture['name']!r}; valid is a path such as 'sklearn.svm:SVC'"
+        complaint = f"key '{key}.name' is {architecture['name']!r}; expected a path such as 'sklearn.svm:SVC'"
         require(bool(module and what), complaint)
     for part in EXISTING[engine]:
         needed = part != "of"
@@ -347,12 +347,12 @@ def _check_engine(engine: str, architecture: Json, key: str) -> None:
             file = user_path(str(architecture[part]))
             require(
                 is_file(file) or known(str(architecture[part])) is not None,
-                f"key '{key}.{part}' is {architecture[part]!r}; valid is a file",
+                f"key '{key}.{part}' is {architecture[part]!r}; expected a file",
             )
 
 
 def _as_changed(spec: Json, name: str, model: Json) -> Iterable[tuple[str, Json]]:
-    """Return a model on its own and as each data set changes it, each with the key of its architecture."""
+    """Return a model, and its changed form on each data set, with the key of each architecture."""
     yield f"models.{name}.architecture", model
     for dataset, found in spec["datasets"].items():
         if name in found.get("models", {}):

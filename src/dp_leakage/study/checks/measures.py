@@ -62,7 +62,7 @@ def check_attacks(study: Study) -> None:
         for dataset in spec["datasets"] if entry.family == "attribute" else []:
             components, features = components_of(spec, dataset), resolved.get("features", 0)
             if components is not None and name in attacks_on(study.spec, dataset):
-                words = f"valid is up to the {components} components of data set {dataset}"
+                words = f"expected up to the {components} components of data set {dataset}"
                 require(features <= components, f"key 'attacks.{name}.features' is {features}; {words}")
     for role, dataset in product(AUXILIARY, spec["datasets"]):
         if role in spec and ("attacks" not in spec["datasets"][dataset] or _needed(study, role, dataset)):
@@ -77,13 +77,13 @@ def _check_images(attack: str, settings: Json, dataset: str, roles: Json) -> Non
     if not isinstance(count, int) or MEMBERS not in roles:  # a plugin's may be anything
         return
     words, members = f"of role {MEMBERS} of data set {dataset}", roles[MEMBERS]
-    require(count <= members, f"key 'attacks.{attack}.images' is {count}; valid is up to the {members} {words}")
+    require(count <= members, f"key 'attacks.{attack}.images' is {count}; expected up to the {members} {words}")
     for size in batch if isinstance(batch, list) else [batch]:
         divides = not isinstance(size, int) or count % size == 0
-        require(divides, f"key 'attacks.{attack}.batch' is {size}; valid is a divisor of its images, {count}")
+        require(divides, f"key 'attacks.{attack}.batch' is {size}; expected a divisor of its images, {count}")
     if isinstance(candidates, int):
         most = members - count + 1
-        told = f"key 'attacks.{attack}.candidates' is {candidates}; valid is up to {most}, of the {members} {words}"
+        told = f"key 'attacks.{attack}.candidates' is {candidates}; expected up to {most}, of the {members} {words}"
         require(candidates <= most, told)
 
 
@@ -96,7 +96,7 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     spec, auxiliary = study.spec, auxiliary_spec(study.spec, dataset, role)
     trained = [key for key in ("count", "size", "pool", "training") if key in auxiliary]
     if design_of(study.spec) == COINS and role == "reference":
-        words = "does not apply to design coins, where the other repeats are the references; valid is defense"
+        words = "does not apply to design coins, where the other repeats are the references; use the key defense alone"
         require(not trained, f"key 'reference.{''.join(trained[:1])}' {words}")
         return
     for key in ("count", "size"):
@@ -110,13 +110,16 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
         )
     records, size = sum(roles[part] for part in pool), auxiliary["size"]
     words = f"the {records} records of {' and '.join(pool)} in data set {dataset}"
-    require(size <= records, f"key '{role}.size' is {size}; valid is at most {words}")
+    require(size <= records, f"key '{role}.size' is {size}; expected at most {words}")
     for model in spec["models"]:
         _check_auxiliary_training(spec, role, dataset, model)
     if by_person(study.spec, dataset):
-        half = f"valid is half of the {records} persons of {' and '.join(pool)} in data set {dataset}"
+        half = f"expected half of the {records} persons of {' and '.join(pool)} in data set {dataset}"
         require(2 * size == records, f"key '{role}.size' is {size}; {half}")
-        require("engine" not in auxiliary, f"key '{role}.engine' is set; valid for people is the targets' own")
+        require(
+            "engine" not in auxiliary,
+            f"key '{role}.engine' is set; leave it out: models of people train by the targets' engine",
+        )
     attacks = {name: settings_of_attack(study.spec, name) for name in attacks_on(study.spec, dataset)}
     using = {name: settings for name, settings in attacks.items() if ATTACKS[name].needs == role}
     compared = TARGETS if role == "reference" else {"shadow_pool"}  # whose records some models must not have seen
@@ -126,7 +129,7 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
         )
         require(size < records or not compared & set(pool), complaint)
         if settings.get("online"):
-            words = "valid is target_members and target_nonmembers among them"
+            words = "expected target_members and target_nonmembers among them"
             complaint = (
                 f"key '{role}.pool' is {pool}, but attack {name} needs models trained with the target's records; "
             )
@@ -146,13 +149,13 @@ def _check_auxiliary_training(spec: Json, role: str, dataset: str, model: str) -
     except UserError as error:
         raise UserError(f"{key} (of {dataset}/{model}): {error}") from None
     batch = changes.get("batch_size", 1)
-    require(batch <= size, f"key '{role}.training.batch_size' is {batch}; valid is at most '{role}.size', {size}")
+    require(batch <= size, f"key '{role}.training.batch_size' is {batch}; expected at most '{role}.size', {size}")
 
 
 def check_structure(study: Study) -> None:
     """Check that at least one model has a structure to check."""
     checked = any(cell.training["engine"] in ENGINES for cell in study.cells.values())
-    words = f"valid with models of engine {', '.join(ENGINES)}; no model of the study has one, leave it out"
+    words = f"it needs a model of engine {', '.join(ENGINES)}; leave it out"
     require(not keyed(study.spec, STRUCTURE) or checked, f"key 'structure' is set; {words}")
 
 
@@ -168,7 +171,7 @@ def check_groups(study: Study) -> None:
     sensitive = any(source_of(study.spec, name).get("sensitive") for name in study.spec["datasets"])
     words = "has 'sensitive', but no data set has a source with that key; name columns there, or leave it out"
     require("sensitive" not in study.spec[GROUPS] or sensitive, f"key 'groups' {words}")
-    words = "has 'records', which compares models with and without a record; valid in design coins"
+    words = "has 'records', which compares models with and without a record; it needs design coins"
     require(RECORDS not in study.spec[GROUPS] or design_of(study.spec) == COINS, f"key 'groups' {words}")
 
 
@@ -197,18 +200,20 @@ def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
     most = min(records[role] for role in (trained_role(records), *paired))
     require(
         design.canaries <= most,
-        f"key '{key}.canaries' is {design.canaries}; valid is up to the {most} records of data set {cell.dataset}",
+        f"key '{key}.canaries' is {design.canaries}; expected up to the {most} records of data set {cell.dataset}",
     )
-    require(design.design == "one_run" or design.canaries == 1, f"key '{key}.canaries' must be 1 but for one_run")
+    require(
+        design.design == "one_run" or design.canaries == 1, f"key '{key}.canaries' must be 1 unless design is one_run"
+    )
     require(
         design.coins >= 4,
-        f"key '{key}' has {design.coins} coins; valid is 4 or more, of all models and canaries together",
+        f"key '{key}' has {design.coins} coins (models × canaries); expected 4 or more",
     )
     noise, unit = ("none", "example") if step is None else (step.noise, step.unit)
     vmf, presence, own = noise == "vmf", design.relation == "presence", design.claim == "own"
     groups, feature = unit not in ("example", PERSON), design.canary == "feature"
     refused = {
-        "canary' is gradient, which only a score of white_box sees": gradient and not watched,
+        "canary' is gradient, which needs score: white_box": gradient and not watched,
         f"canary' is gradient, which needs one example as the unit, {where}": gradient and groups,
         f"canary' is feature, which directional noise cannot have, {where}": vmf and feature,
         f"relation' is presence, which noise around single directions does not protect, {where}": vmf
@@ -219,7 +224,7 @@ def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
         and (noise != "gaussian" or groups),
         f"bug' is batch_clipped, which draws single records, {where} the unit is a person": unit == PERSON
         and design.bug == "batch_clipped",
-        f"claim' is own, but {where} no mechanism claims a curve": own and step is None,
+        f"claim' is own, which needs a mechanism with a curve; there is none {where}": own and step is None,
     }
     for complaint, wrong in refused.items():
         require(not wrong, f"key '{key}.{complaint}")
@@ -269,7 +274,7 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
         check_known(given, drawable(study), f"{key}.parts")
     if part:
         require(part in drawable(study), f"key '{part}' is missing; figure {name} draws what it asks for")
-        words = f"kind {figure['kind']} draws {part}, so valid is to list that too, or no parts"
+        words = f"kind {figure['kind']} draws {part}, so list that too, or no parts"
         require(part in parts, f"key '{key}.parts' lists {', '.join(parts)}; {words}")
     for column, values in figure.get("select", {}).items():
         check_known(column, cells[0].columns, f"{key}.select")

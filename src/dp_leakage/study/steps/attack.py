@@ -71,7 +71,7 @@ def _queries(study: Study, role: str) -> int:
 
 
 def _judged(study: Study, dataset: str, role: str) -> list[str]:
-    """Return the roles whose class scores are stored: those under attack and the attacker's own."""
+    """Return the roles whose class scores are stored: the attacked roles and the attacker's own."""
     pool = {f"{role}_pool", *auxiliary_spec(study.spec, dataset, role).get("pool", [])}
     asked = set(asked_roles(study.spec["datasets"][dataset]["roles"]))
     return sorted({"target": asked, "shadow": pool, "reference": pool | asked}[role])
@@ -155,7 +155,7 @@ def _references(inputs: dict[str, Input]) -> dict[str, Input]:
 
 
 def _reference_cell(study: Study, cell: Cell, attack: str) -> str:
-    """Return the defense whose repeats are an attack's references: the cell's own, or none."""
+    """Return the defense whose repeats are an attack's references: the cell's own; empty without references."""
     known = auxiliary_spec(study.spec, cell.dataset, "reference").get("defense", "same") == "same"
     return cell.defense if known and ATTACKS[attack].aware else "none"
 
@@ -197,9 +197,7 @@ def attacked(study: Study, cell: Cell, attack: str) -> str:
 
 
 def before_attack(study: Study, cell: Cell, attack: str) -> list[Path]:
-    """Return files of the auxiliary models, of what they and the targets answer, and of what the attack
-    learns from that.
-    """
+    """Return the files of the auxiliary models, of their and the targets' outputs, and of the trained attack."""
     entry, names, files = ATTACKS[attack], (cell.dataset, cell.model), []
     if entry.needs and not by_coins(study.spec, attack):
         own = auxiliary_defense(study.spec, cell, entry.needs, attack)

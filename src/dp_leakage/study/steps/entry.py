@@ -53,7 +53,7 @@ def settings_of(study: Study, step: str, cell: Cell | None = None, **names: str)
 
 
 def made(study: Study, step: str, cell: Cell | None = None, **names: str) -> str:
-    """Return the identity of a step's outputs in such a job."""
+    """Return the identity of a step's outputs in a job."""
     job = "/".join((cell.key if cell else "", *(f"{key}={name}" for key, name in sorted(names.items()))))
     return study.remembered(step, job, lambda: identity(settings_of(study, step, cell, **names)))
 

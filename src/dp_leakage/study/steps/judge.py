@@ -105,7 +105,7 @@ CALLS: dict[str, Callable[[Study, Job], Iterator[Call]]] = {
 
 
 def calls(study: Study, rule: str, job: Job) -> list[Call]:
-    """Return the steps of a job in order. An input of a later one may be an output of an earlier one."""
+    """Return the steps of a job in order. A step's input may be an earlier step's output."""
     name = "/".join(f"{key}={value}" for key, value in sorted(job.items()))
     return study.remembered(f"calls of {rule}", name, lambda: list(CALLS[rule](study, job)))
 

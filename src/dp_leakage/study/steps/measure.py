@@ -28,7 +28,7 @@ def measure_settings(study: Study, cell: Cell) -> Json:
 
 
 def delta_of(study: Study, cell: Cell) -> float:
-    """δ of a cell's bounds: its own, or the study's if its training promises none."""
+    """Return δ of a cell's bounds: its own, or the study's if its training claims no δ."""
     return study.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"]
 
 

@@ -49,16 +49,16 @@ class Part:
         return path_of(self.step, self.option, study=study.name, **cell.names, **self.names)
 
     def made(self, study: Study, cell: Cell) -> str:
-        """Return the identity of that file."""
+        """Return the identity of the part's file."""
         return made(study, self.step, cell, **self.names)
 
     def files(self, study: Study, cell: Cell) -> list[Path]:
-        """Its own file and every file between the training and that."""
+        """Return the part's file and every file that it depends on, back to the training."""
         return [self.path(study, cell), *self.before(study, cell)]
 
 
 def _before_attack(study: Study, cell: Cell, attack: str) -> list[Path]:
-    """Every file between the training of the cell and what an attack reaches, with what it finds."""
+    """Return every file between a cell's training and an attack's success, its results included."""
     found = [study.path(pattern, cell, attack=attack) for pattern in (paths.SCORES, paths.IMAGES)]
     return [*before_attack(study, cell, attack), *(found if pictures(attack) else found[:1])]
 
