@@ -180,7 +180,7 @@ def test_the_best_score_wins_and_what_diverged_does_not():
 @pytest.mark.parametrize(
     ("wanted", "sentence"),
     [
-        ({"mean": 3}, r"release.mean: nothing is chosen"),
+        ({"mean": 3}, r"release.mean has no effect without release.choose; add"),
         ({"choose": {"epochs": [1, 2]}}, "epochs cannot be chosen, since all trainings must be alike"),
         ({"choose": {"batch_size": [1]}}, "batch_size cannot be chosen"),
         ({"choose": {"widths": [1]}}, r"release.choose: .*has no setting 'widths'"),

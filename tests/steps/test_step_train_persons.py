@@ -98,7 +98,7 @@ def test_references_that_could_not_train_alike_are_refused(reference, complaint)
 def test_learned_needs_references_that_know_the_people_asked_about(changes):
     outsiders = PERSONS["reference"] | {"pool": ["reference_pool"], "size": 15}
     attacks = PERSONS["attacks"] | {"lira_online": None} | changes
-    with pytest.raises(UserError, match="is learned; use an attack with reference"):
+    with pytest.raises(UserError, match="is 'learned'; use an attack with reference"):
         persons(attacks=attacks, reference=outsiders, figures=PERSONS["figures"] | {"fig_leakage_lira": None})
 
 

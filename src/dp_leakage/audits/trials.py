@@ -1,4 +1,4 @@
-"""Audit by many trainings, a fixed number of them with the canary, and a threshold chosen on half of them."""
+"""Audit by many trainings with and without the canary: half of them choose the threshold, the other half tests it."""
 
 import numpy as np
 from scipy.special import betaincinv, ndtri

@@ -85,7 +85,7 @@ def draw_series(
 
 
 def _upward(part: pd.DataFrame) -> str:
-    """Return the vertical axis's label for a panel's metric, which may be of a measure of use other than accuracy."""
+    """Return the label of the vertical axis for a panel's metric."""
     metric = str(part["metric"].iloc[0])
     if metric == utility.METRIC:
         return f"{label_of(part['of'].iloc[0])} on new records"

@@ -71,14 +71,14 @@ def watch(
     seed: int = 0,
     say: Callable[[Level, str], None] | None = tell,
 ) -> Iterator[Watched]:
-    """Audit every private training by Opacus within the block, without changing one bit of it.
+    """Audit every private training by Opacus within the block. Without canaries, its result is the same bit for bit.
 
     Findings are printed at once. An error of the watch itself is one more finding, never an error of the training.
 
     Args:
         delta: δ of the ε, in (0, 1). None: δ of the script, or 1e-5.
-        canaries: number of canary gradients for a lower bound on ε, which change the training. 0: none.
-        every: recompute the clipping of one in so many steps, and of the first three.
+        canaries: number of canary gradients, which change the training and give a lower bound on ε. 0: none.
+        every: check the clipping in every such step, and in the first three.
         seed: seed of the watch's own draws.
         say: function that prints a finding and its level. None: print nothing.
 

@@ -1,4 +1,4 @@
-"""``papers.md``: the number of reproduced printed numbers, and explanations of the others."""
+"""``papers.md``: how many of the papers' printed numbers are reproduced, and why the others are not."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -218,7 +218,7 @@ def pdf(sheet: Sheet) -> bytes:
 
 
 def _lines(sheet: Sheet, size: float) -> list[tuple[str, bool]]:
-    """Return the lines of the PDF at a size of letters, and whether each is bold."""
+    """Return the lines of the PDF at a font size, each with whether it is bold."""
     width = int((A4[0] - 2 * MARGIN) * 72 / (WIDE * size))
     return [(part, bold) for text, bold in _texts(sheet) for part in textwrap.wrap(text, width) or [""]]
 

@@ -39,7 +39,7 @@ class Kept:
     seconds: float = 0.0
 
     def with_tensors(self, others: Tensors) -> dict[str, np.ndarray]:
-        """Return these models' tensors followed by those of the models behind them; either may be empty."""
+        """Return the tensors of these models followed by those of further models; one of the two may have none."""
         if not self.tensors or not others:
             return dict(self.tensors or others)
         return {name: np.concatenate([own, others[name]], self.axes.get(name, 0)) for name, own in self.tensors.items()}

@@ -47,7 +47,7 @@ def read_signals(
 
 
 def _traced(history: Path, identity: str, said: Signals) -> np.ndarray:
-    """Return the losses of these records at every evaluated epoch, float32 (E, R, n)."""
+    """Return each record's loss at every evaluated epoch, float32 (epochs, repeats, records)."""
     frame, _ = read_table(history, identity)
     frame = frame.sort_values(["epoch", "repeat"])
     losses = np.stack(frame["losses"].to_list()).astype(np.float32)

@@ -33,7 +33,7 @@ def release_grid(settings: Json, wanted: Json) -> tuple[Json, ...]:
     if "choose" not in wanted:
         for key in CHOOSING:
             if key in wanted:
-                raise UserError(f"release.{key}: nothing is chosen; name settings in {KEY}, or remove the key")
+                raise UserError(f"release.{key} has no effect without {KEY}; add that key, or remove release.{key}")
         return (settings,)
     if "target" in (settings["mechanism"] or {}):
         words = "the cell's noise keeps one training to a target, which a choice would exceed; name one with an ε"

@@ -73,7 +73,7 @@ def require_scores(frame: pd.DataFrame, key: str, column: str, names: Iterable[s
     for value in names:
         if value not in there:
             known = nearest(value, there)
-            raise UserError(f"figure setting '{key}': no scores of '{value}' among the figure's parts; {known}")
+            raise UserError(f"figure setting '{key}': the figure has no scores of '{value}'; {known}")
 
 
 def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataFrame:

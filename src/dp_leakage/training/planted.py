@@ -27,7 +27,7 @@ def noise_divided_twice(mechanism: Mechanism, batch_size: float) -> Mechanism:
 
 
 def batch_clipped(mechanism: Mechanism, batch_size: float) -> Mechanism:
-    """Clip the batch's mean gradient instead of every example's, with the noise of a mean of clipped gradients."""
+    """Clip the batch's mean gradient alone, but add the smaller noise that is right if each example is clipped."""
     return replace(mechanism, unit="batch", noise_multiplier=_of_mean(mechanism, batch_size))
 
 

@@ -146,7 +146,7 @@ def mean(a: Ratio, b: Ratio, weight: float) -> Ratio:
 
 
 def _with_zeros(total: Ratio, a: Ratio, b: Ratio, weight: float) -> Ratio:
-    """Add to a mean the cases in which A or B is 0: their mass goes to lower grid points and to 0."""
+    """Add to the distribution of a mean of two ratios the cases in which one is 0, rounded down to the grid."""
     found, zero = total.masses.copy(), total.zero
     for one, other, part in ((a, b, weight), (b, a, 1 - weight)):
         places = one.lowest - total.lowest + int(np.floor(np.log(part) / total.spacing)) + np.arange(len(one.masses))

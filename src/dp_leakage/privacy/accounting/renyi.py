@@ -171,7 +171,7 @@ def _apart(rate: float, sigma: float, replace: bool, orders: np.ndarray) -> np.n
     beyond_one = sigma * np.log1p(1 / rate) + 0.5 / sigma  # the point u where v = 1
 
     def log_power(p: np.ndarray | float, sign: int = 1) -> np.ndarray:
-        """ln E[e^{px}] over the points u above (sign 1) or below (−1) where v = 1."""
+        """Return ln E[e^{px}; u > u₁], or with sign −1 ln E[e^{px}; u < u₁], where v(u₁) = 1."""
         return p * (p - 1) / (2 * sigma**2) + log_ndtr(sign * (p / sigma - beyond_one))
 
     second = np.log(orders) + np.log(orders - 1) - np.log(2)

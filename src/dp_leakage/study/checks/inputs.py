@@ -291,7 +291,7 @@ def _check_person_unit(protection: Protection, design: str, place: str) -> None:
 
 def _check_learned(study: Study, dataset: str, attack: str) -> None:
     """Check that the attacker has models with known members."""
-    key, compares = f"key 'attacks.{attack}.{OF_PERSON}' is {LEARNED}", ATTACKS[attack].needs == "reference"
+    key, compares = f"key 'attacks.{attack}.{OF_PERSON}' is '{LEARNED}'", ATTACKS[attack].needs == "reference"
     if design_of(study.spec) == SPLIT:
         pool = set(auxiliary_spec(study.spec, dataset, "reference").get("pool", []))
         words = "use an attack with reference models of target_members and target_nonmembers"
@@ -299,7 +299,7 @@ def _check_learned(study: Study, dataset: str, attack: str) -> None:
         return
     repeats = min(cell.training["repeats"] for cell in study.cells.values() if cell.dataset == dataset)
     least = 3 if compares else 2
-    words = f"which needs {least} repeats or more; a cell has {repeats}"
+    words = f"which needs at least {least} repeats; a cell has {repeats}"
     require(repeats >= least, f"{key}, {words}")
 
 
