@@ -57,7 +57,7 @@ def nearest(name: object, valid: Iterable[object]) -> str:
     """
     names = sorted(str(v) for v in valid)
     hint = close(name, names)
-    return f"{hint}{'Valid' if hint else 'valid'}: {', '.join(names)}" if names else "there are none"
+    return f"{hint}{'Valid' if hint else 'valid'}: {', '.join(names)}" if names else "there is none to choose from"
 
 
 def close(name: object, valid: Iterable[str], cutoff: float = 0.6) -> str:
