@@ -30,7 +30,7 @@ def test_no_private_part_of_snakemake_came_to_these():
     assert {name for name in names if name.startswith("snakemake")} == MODULES
     assert {name.removeprefix("workflow.") for name in names - MODULES} == {
         *("_onstart", "_onsuccess", "_onerror"),
-        *("is_main_process", "modifier.is_main_snakefile", "modifier.modify_rulename"),
+        *("current_basedir.join", "is_main_process", "modifier.is_main_snakefile", "modifier.modify_rulename"),
         *("rules", "is_rule", "get_rule", "touch", "local_exec"),
         *("deployment_settings.deployment_method", "storage_settings.default_storage_provider"),
     }

@@ -138,9 +138,9 @@ def _studies():
 
 
 # The folder of config.yaml, and of the studies and schemas below `workflow`. Of a repository on a host, Snakemake fetches
-# the files that are named: the studies are those of the installed package then.
-_root = Path(workflow.source_path("../../config.yaml")).resolve().parent
-REPOSITORY = _root if (_root / "workflow" / "studies").is_dir() else places.REPOSITORY
+# only the files that are named: the studies are those of the installed package then.
+_root = workflow.current_basedir.join("../..")
+REPOSITORY = Path(_root).resolve() if _root.is_local else places.REPOSITORY
 if workflow.is_main_process and not IN_MODULE:
     or_stop(lambda: check_profile(sys.argv))
 # Another Snakefile may ask its module for files that are not known yet.
