@@ -12,6 +12,7 @@ from planted import Cell, World, draw
 from dp_leakage.report import Answer, ReportContext, answers, claims_of, render
 from dp_leakage.report.decision import Judgment
 from dp_leakage.report.first_screen import cards_of, chip_of, guesses_of
+from dp_leakage.table.words import name
 
 LADDER = (
     Cell((0.9,), 0.9),
@@ -108,6 +109,18 @@ def test_a_gauge_draws_limit_interval_and_value_where_they_are(answer):
     assert (float(value) - 6) / scale == pytest.approx(found.value, abs=1e-3)
     assert (float(low) - 6) / scale == pytest.approx(found.low, abs=1e-3)
     assert (float(low) + float(width) - 6) / scale == pytest.approx(found.high, abs=1e-3)
+
+
+@pytest.mark.parametrize("model", ["mlp", "softmax_regression"])
+def test_another_model_without_privacy_is_named(answer, model):
+    alike = replace(answer.best, model=answer.told[0].model)
+    lost, leaked, _ = cards_of(replace(answer, best=alike))
+    assert "without privacy." in lost.words
+    assert ">without privacy<" in leaked.gauge
+    other = replace(answer.best, model=f"{model}_2")
+    lost, leaked, _ = cards_of(replace(answer, best=other))
+    assert f"without privacy ({name(other.model)})." in lost.words
+    assert f">without privacy ({name(other.model)})<" in leaked.gauge
 
 
 def test_of_100_guesses_an_advantage_adds_half_and_a_proof_rounds_up(answer):

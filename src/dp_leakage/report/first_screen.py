@@ -125,12 +125,17 @@ def _lost(answer: Answer, one: Setting) -> Card | None:
         return None
     figure, _, ends = percent(one.loss).partition(" [")
     own, base = (_reaches(setting) for setting in (one, answer.best))
-    words = f"[{ends}. {own} of new records are right, {base} without privacy."
+    words = f"[{ends}. {own} of new records are right, {base} {_bare(one, answer.best)}."
     if one.measure != ACCURACY:
-        words = f"[{ends}. {one.use_label} {own} on new records, {base} without privacy."
+        words = f"[{ends}. {one.use_label} {own} on new records, {base} {_bare(one, answer.best)}."
     limit = answer.acceptable.accuracy_loss
     gauge = _gauge(one.loss, limit, f"limit {100 * limit:g} %", max(2 * limit, 1.05 * one.loss.high))
     return Card(f"{capital(one.use_label)} lost", _state(one.keeps), figure, words, gauge)
+
+
+def _bare(one: Setting, best: Setting) -> str:
+    """Name the undefended model that a setting is compared with: its architecture too if that is another."""
+    return "without privacy" if best.model == one.model else f"without privacy ({name(best.model)})"
 
 
 def _reaches(one: Setting) -> str:
@@ -151,7 +156,8 @@ def _leaked(answer: Answer, one: Setting) -> Card | None:
         state = Chip("", "proof decides", "plain")
     width = max(2 * limit, 1.05 * found.high, 1.15 * (bare or 0.0))
     words = f"[{ends}, {whose}; 0 is guessing. Another attack may find more."
-    return Card("Measured leakage", state, figure, words, _gauge(found, limit, f"limit {limit:g}", width, bare))
+    mark = (bare, _bare(one, answer.best)) if answer.best and bare is not None else None
+    return Card("Measured leakage", state, figure, words, _gauge(found, limit, f"limit {limit:g}", width, mark))
 
 
 def _guaranteed(answer: Answer, one: Setting, outside: Sequence[str]) -> Card:
@@ -185,8 +191,8 @@ def _called(one: Setting) -> str:
     return f"{budget_words(one)} ({name(one.model)})"
 
 
-def _gauge(found: Estimate, limit: float, words: str, width: float, mark: float | None = None) -> Markup:
-    """Draw a track from 0 to ``width`` with the acceptable range, limit, interval, value and the undefended model."""
+def _gauge(found: Estimate, limit: float, words: str, width: float, mark: tuple[float, str] | None = None) -> Markup:
+    """Draw a track from 0 to ``width`` with the acceptable range, limit, interval, value and a further named value."""
 
     def x(value: float) -> float:
         return LEFT + (RIGHT - LEFT) * min(max(value / width, 0.0), 1.0)
@@ -200,10 +206,11 @@ def _gauge(found: Estimate, limit: float, words: str, width: float, mark: float 
         f'<text x="{LEFT if anchor == "start" else at:.1f}" y="49" text-anchor="{anchor}">{escape(words)}</text>',
     ]
     if mark is not None:
-        beside = "start" if x(mark) < 60 else "end" if x(mark) > 240 else "middle"
+        there, called = x(mark[0]), mark[1]
+        beside = "start" if there < 60 else "end" if there > 180 else "middle"
         parts += [
-            f'<line class="bare" x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="{TOP - 5}" y2="{TOP + THICK + 5}"/>',
-            f'<text x="{x(mark):.1f}" y="10" text-anchor="{beside}">without privacy</text>',
+            f'<line class="bare" x1="{there:.1f}" x2="{there:.1f}" y1="{TOP - 5}" y2="{TOP + THICK + 5}"/>',
+            f'<text x="{there:.1f}" y="10" text-anchor="{beside}">{escape(called)}</text>',
         ]
     low, high = x(found.low), x(found.high)
     parts += [
