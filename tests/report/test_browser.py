@@ -13,8 +13,10 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
 
 from dp_leakage.privacy.rates import precision
+from dp_leakage.release import sheet
 from dp_leakage.report import Acceptable, ReportContext, render
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -101,6 +103,18 @@ def test_every_picture_loads_and_only_tables_and_pictures_scroll_sideways(
     assert found["width"] == width
     assert len(found["pictures"]) == len([f for f in context.figures if f.kind != "members_exposed"])
     assert all(complete and pixels > 100 for complete, pixels in found["pictures"])
+    assert found["page"] <= width, found["wide"]
+    assert found["wide"] == []
+
+
+@pytest.mark.parametrize("width", [1280, 900, 390])
+def test_a_long_text_of_a_release_does_not_widen_its_sheet(tmp_path: Path, width: int) -> None:
+    rows = [("Purpose", "What does each budget cost? " * 10), ("Accuracy on 597 new records", "92.0 % [89.5, 93.9]")]
+    sections = [sheet.Section("Declared", rows=rows), sheet.Section("Proven", points=["words " * 60])]
+    made = sheet.Sheet("mine", "Strong", "good", "It holds.", Markup("<svg></svg>"), "", sections, [])
+    path = tmp_path / "sheet.html"
+    path.write_text(sheet.page(made), encoding="utf-8")
+    found = measured(path, width)
     assert found["page"] <= width, found["wide"]
     assert found["wide"] == []
 
