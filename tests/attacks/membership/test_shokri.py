@@ -100,7 +100,7 @@ def test_where_the_rest_of_the_pool_is_small_in_and_out_stay_balanced(planted, k
 def test_a_shadow_that_trained_on_the_whole_pool_is_refused(planted, known, sharp_inside, signals):
     data, _, _ = planted
     subsets = data.roles["shadow_pool"][None]
-    with pytest.raises(UserError, match="set 'shadow.size' below"):
+    with pytest.raises(UserError, match=r"set 'shadow.size' below"):
         shokri.fit(signals(known(sharp_inside(data, subsets), 1, subsets), data), PER_CLASS, 0)
 
 
