@@ -70,7 +70,8 @@ def guarded(module: str, thing: str = "") -> AbstractContextManager[None]:
 def whose(plugin: str, thing: str) -> str:
     """Name a plugin for a message, with the declaration's name if it differs.
 
-    >>> whose("mine", "mine"), whose("mine", "mine_twice") ('plugin mine', 'plugin mine (mine_twice)')
+    >>> whose("mine", "mine"), whose("mine", "mine_twice")
+    ('plugin mine', 'plugin mine (mine_twice)')
     """
     return f"plugin {plugin}" if thing in ("", plugin) else f"plugin {plugin} ({thing})"
 

@@ -67,7 +67,8 @@ def seeded(name: str) -> str:
 
     Another word would be another seed, and every number measured with it would change.
 
-    >>> seeded("gaussian-normalize-rdp-eps=1") 'gaussian-normalise-rdp-eps=1'
+    >>> seeded("gaussian-normalize-rdp-eps=1")
+    'gaussian-normalise-rdp-eps=1'
     """
     return re.sub(r"(?<![\w.:])normalize(?![\w.:])", "normalise", name)
 

@@ -156,8 +156,10 @@ def half_unit(row: Mapping[str, Any]) -> float:
 
     A fraction has at least two digits, since papers leave out zeros there ("0.9" beside ".87").
 
-    >>> [half_unit({"value": value, "setting": "unit=percent"}) for value in ("52.0", "52", "0.5")] [0.05, 0.5, 0.05]
-    >>> [half_unit({"value": value, "setting": "unit=fraction"}) for value in ("0.900", "0.9")] [0.0005, 0.005]
+    >>> [half_unit({"value": value, "setting": "unit=percent"}) for value in ("52.0", "52", "0.5")]
+    [0.05, 0.5, 0.05]
+    >>> [half_unit({"value": value, "setting": "unit=fraction"}) for value in ("0.900", "0.9")]
+    [0.0005, 0.005]
     """
     printed = str(row["value"])
     digits = len(printed.partition(".")[2])
