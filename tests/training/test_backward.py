@@ -11,7 +11,7 @@ from torch.func import functional_call, grad, vmap
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import Linear, Residual, conv_gradients, initial_parameters
-from dp_leakage.training.backward import backpropagate
+from dp_leakage.training.backward import _softmax, backpropagate
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -114,3 +114,12 @@ def test_a_parameter_without_a_gradient_stops_the_training_before_its_first_step
     settings = TrainingSettings("sgd", 0.1, epochs=1, batch_size=4)
     with pytest.raises(UserError, match=r"parameter '.*gain' has no per-example gradient"):
         train(layers, x, y, torch.arange(8)[None], [1], settings)
+
+
+@pytest.mark.parametrize("classes", [2, 5, 10])
+def test_the_softmax_of_a_record_has_the_same_bits_at_every_place_of_every_pass(classes):
+    """Kernels round what does not fill a vector in another way."""
+    logits = torch.randn(40, classes, generator=torch.Generator().manual_seed(0))
+    for row in logits:
+        found = [_softmax(row.expand(1, records, classes).contiguous())[0] for records in (1, 8, 16, 24, 40, 56)]
+        assert {tuple(own.tolist()) for several in found for own in several} == {tuple(found[0][0].tolist())}

@@ -12,6 +12,7 @@ from functools import reduce
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import (
@@ -26,7 +27,7 @@ from dp_leakage.models.layers import (
 )
 from dp_leakage.models.layers.linear import lengths_with_bias
 from dp_leakage.models.norms import CANCELLED, LEAST_NORM, lost
-from dp_leakage.models.products import add_rows
+from dp_leakage.models.products import ROW, add_rows
 from dp_leakage.training.tiles import Layout
 
 AT_ONCE = 1024  # records that are looked at together, so that no temporary array is as large as the data
@@ -184,7 +185,9 @@ def _softmax(logits: Tensor) -> Tensor:
     together.
     """
     if logits.device.type == "cpu" and logits.shape[-1] < VECTOR:
-        return logits.mT.contiguous().softmax(1).mT.contiguous()
+        # Filled up to whole vectors: PyTorch rounds what is left over in another way.
+        records = logits.shape[1]
+        return pad(logits.mT.contiguous(), (0, -records % ROW)).softmax(1)[..., :records].mT.contiguous()
     return logits.softmax(-1)
 
 
