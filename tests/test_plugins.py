@@ -663,7 +663,10 @@ def test_a_missing_folder_is_refused_and_a_file_without_a_declaration_is_left_al
         ({"defense": "automatic_clipping", "accountant": "rdp", "bound": "clip"}, "'defenses.1.bound' does not apply"),
         ({"defense": "automatic_clipping", "accountant": "pure"}, "accounts for gamma_noise noise"),
         ({"defense": "gamma_noise", "accountant": "rdp"}, "accounts for gaussian noise"),
-        ({"defense": "gamma_noise", "accountant": "pure", "sampler": "poisson"}, "what accountant 'pure' assumes; use 'shuffle'"),
+        (
+            {"defense": "gamma_noise", "accountant": "pure", "sampler": "poisson"},
+            "what accountant 'pure' assumes; use 'shuffle'",
+        ),
         ({"defense": "gamma_noise", "accountant": "pure", "unit": "batch"}, "'defenses.1.unit' does not apply"),
     ],
 )
