@@ -47,7 +47,7 @@ _running: list["LogHandler"] = []
 
 
 class LogHandler(LogHandlerBase):
-    """What Snakemake says, with the messages of single jobs drawn together.
+    """Handler of Snakemake's messages, which draws those of single jobs together.
 
     Records come one after another from a thread of Snakemake's. Another thread redraws the line each second.
     """

@@ -1,4 +1,4 @@
-"""What protects a cell is read back from its settings as it was."""
+"""A cell's protection is read back from its settings as it was."""
 
 import json
 

@@ -156,42 +156,44 @@ def page(judgement: Judgement, command: str, status: int = 0) -> str:
         command: the script with its arguments.
         status: the script's own exit status.
     """
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     by_level = {level: [f for f in judgement.findings if f.level is level] for level in reversed(Level)}
     weighty = by_level[Level.REFUTED] or by_level[Level.UNKNOWN]
     kinds = {Level.REFUTED.value: "refuted", Level.UNKNOWN.value: "unknown"}
-    return environment.from_string(PAGE).render(
-        style=Markup(palette.style()),
-        command=command,
-        status=status,
-        kind=kinds.get(judgement.verdict, "holds"),
-        answer=ANSWERS[judgement.verdict],
-        weighty=weighty[:1],
-        tiles=_tiles(judgement),
-        levels=[(HEADINGS[level], found) for level, found in by_level.items() if found],
-        budgets=[_shown(budget, judgement) for budget in judgement.budgets]
-        + ([_shown(judgement.together, judgement)] if judgement.together else []),
-        trainings=[
-            {
-                "number": seen.number,
-                "mode": seen.mode,
-                "checks": checks(seen),
-                "tensors": []
-                if seen.noise is None
-                else [
-                    (name, f"{size:,}", f"{ratio:.4f}")
-                    for name, size, ratio in zip(seen.names, seen.sizes, seen.noise.by_tensor, strict=True)
-                ],
-            }
-            for seen in judgement.trainings
-        ],
-        not_verified=[f"{sentence[0].upper()}{sentence[1:]}." for sentence in NOT_VERIFIED],
-        wide=WIDE,
-        high=HIGH,
-        version=__version__,
+    return (
+        palette.environment()
+        .from_string(PAGE)
+        .render(
+            style=Markup(palette.style()),
+            command=command,
+            status=status,
+            kind=kinds.get(judgement.verdict, "holds"),
+            answer=ANSWERS[judgement.verdict],
+            weighty=weighty[:1],
+            tiles=_tiles(judgement),
+            levels=[(HEADINGS[level], found) for level, found in by_level.items() if found],
+            budgets=[_shown(budget, judgement) for budget in judgement.budgets]
+            + ([_shown(judgement.together, judgement)] if judgement.together else []),
+            trainings=[
+                {
+                    "number": seen.number,
+                    "mode": seen.mode,
+                    "checks": checks(seen),
+                    "tensors": []
+                    if seen.noise is None
+                    else [
+                        (name, f"{size:,}", f"{ratio:.4f}")
+                        for name, size, ratio in zip(seen.names, seen.sizes, seen.noise.by_tensor, strict=True)
+                    ],
+                }
+                for seen in judgement.trainings
+            ],
+            not_verified=[f"{sentence[0].upper()}{sentence[1:]}." for sentence in NOT_VERIFIED],
+            wide=WIDE,
+            high=HIGH,
+            version=__version__,
+        )
     )
 
 

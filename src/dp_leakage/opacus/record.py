@@ -148,12 +148,12 @@ class Training:
 
     @property
     def is_ghost(self) -> bool:
-        """Whether records are clipped within the backward pass, so that per-record gradients never exist."""
+        """Return whether records are clipped within the backward pass, so that per-record gradients never exist."""
         return any("FastGradient" in base.__name__ for base in type(self.optimizer).__mro__)
 
     @cached_property
     def is_sharded(self) -> bool:
-        """Whether each process holds a part of each tensor, so that most operations wait for all processes."""
+        """Return whether each process holds a part of each tensor, so that most operations wait for all processes."""
         return any(hasattr(p, "to_local") for p in self.optimizer.params)
 
     @property

@@ -1,4 +1,4 @@
-"""What protects a cell, as its study asks for it: the step, and the question that its noise answers."""
+"""Protection of a cell, as its study asks for it: the step, and the question that its noise answers."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -10,6 +10,7 @@ from dp_leakage.privacy.mechanisms.base import Neighbors
 from dp_leakage.privacy.target import Target
 
 STEP = tuple(field.name for field in fields(Mechanism))
+QUESTION = ("accountant", "epsilon", "delta", "rdp_sigma", "projection_noise")  # what fixes the noise
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,13 @@ class Protection:
             Mechanism(**{name: settings[name] for name in STEP if name in settings}),
             neighbors=neighbors,
             target=Target.read(wanted) if wanted else None,
-            **{name: settings[name] for name in _QUESTION if name in settings},
+            **{name: settings[name] for name in QUESTION if name in settings},
         )
 
     @property
     def settings(self) -> dict[str, Any]:
         """Return all fields as plain data, for JSON."""
-        told = asdict(self.step) | {name: getattr(self, name) for name in _QUESTION}
+        told = asdict(self.step) | {name: getattr(self, name) for name in QUESTION}
         if self.projection_noise is None:
             del told["projection_noise"]
         if self.target is not None:
@@ -78,6 +79,3 @@ class Protection:
         if key == "epsilon":
             return replace(self, epsilon=value)
         return replace(self, step=with_amount(self.step, value))
-
-
-_QUESTION = ("accountant", "epsilon", "delta", "rdp_sigma", "projection_noise")

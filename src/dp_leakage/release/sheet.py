@@ -49,7 +49,7 @@ class Section(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """What the page says.
+    """Content of the page.
 
     Attributes:
         of: the study and the day of the release.
@@ -181,10 +181,7 @@ def records_in_words(told: Json) -> str:
 
 def page(sheet: Sheet) -> str:
     """Return the sheet as one HTML file that loads nothing."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    template = palette.environment().from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(sheet=sheet, title=TITLE, palette=Markup(palette.style())) + "\n"
 
 

@@ -34,9 +34,7 @@ class Entry:
 
 def render(folder: str, entries: Sequence[Entry]) -> str:
     """Return the page, with the studies in the given order. It loads nothing and runs nothing."""
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    template = palette.environment().from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(folder=folder, entries=list(entries), palette=Markup(palette.style()))

@@ -114,10 +114,9 @@ def render(context: ReportContext) -> str:
 
     Its content security policy allows only this script, by its hash.
     """
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = palette.environment()
     filters = {"words": name, "thousands": lambda value: f"{value:,}", "unbroken": unbroken}
     environment.filters |= {**filters, "table": to_html, "headless": lambda table: replace(table, heading="")}
     answered = answers_of(context)

@@ -126,7 +126,7 @@ def _decision(answer: Answer, outside: Sequence[str], prefix: str, study: str, u
 
 
 def _trade(answer: Answer, prefix: str) -> list[Claim]:
-    """What a step of the budget costs and saves, where nothing is decided."""
+    """State what a step of the budget costs and saves, where nothing is decided."""
     found = trade_of(answer)
     if found is None:
         return []
@@ -281,7 +281,7 @@ def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units
 
 
 def _of_look(answer: Answer, tell: Telling) -> list[str]:
-    """Which of the planned looks this is; nothing of a single look."""
+    """Say which of the planned looks this is; nothing for a single look."""
     count = len(answer.look.planned)
     if count < 2:
         return []
@@ -290,7 +290,7 @@ def _of_look(answer: Answer, tell: Telling) -> list[str]:
 
 
 def _looks(look: Look, tell: Telling) -> str:
-    """How the planned looks share the error; "" of a single look."""
+    """Say how the planned looks share the error; "" for a single look."""
     if len(look.planned) < 2:
         return ""
     *repeats, most = map(tell.count, look.planned)
@@ -555,7 +555,7 @@ def epsilon_words(one: Setting) -> str:
 
 
 def _chosen_with(one: Setting) -> str:
-    """Which accountant chose the noise, where an ε did."""
+    """Name the accountant that chose the noise by an ε; "" if none did."""
     accountant = one.series.accountant
     chosen = np.isfinite(one.row["epsilon"]) and accountant not in ("", one.series.mechanism)
     return f"; noise chosen with {name(accountant)}" if chosen else ""

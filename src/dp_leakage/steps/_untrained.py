@@ -6,11 +6,10 @@ from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import initial_parameters
-from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.protection import Protection
 from dp_leakage.steps import Json
 from dp_leakage.steps._models import architecture_of
-from dp_leakage.training.blocks import blocks_of
+from dp_leakage.steps._noise import private_training
 
 
 def untrained(settings: Json, data: Dataset, seed: int) -> Ensemble:
@@ -29,16 +28,10 @@ def untrained(settings: Json, data: Dataset, seed: int) -> Ensemble:
         UserError: no noise reaches the budget.
     """
     layers = architecture_of(settings, data.x.shape[1:], data.n_classes)
-    protection = Protection.read(settings["mechanism"])
     streams = [torch.Generator().manual_seed(derived_seed(seed, repeat) >> 1) for repeat in range(settings["repeats"])]
     starts = [initial_parameters(layers, stream) for stream in streams]
-    private = solved(
-        protection,
-        blocks=blocks_of(layers, None if protection is None else protection.step),
-        epochs=settings["epochs"],
-        batch_size=settings["batch_size"],
-        dataset_size=settings["n_records"],
-    )
+    schedule = settings["epochs"], settings["batch_size"], settings["n_records"]
+    private = private_training(Protection.read(settings["mechanism"]), layers, *schedule)
     return Ensemble(
         layers,
         {name: torch.stack([start[name] for start in starts]) for name in starts[0]},

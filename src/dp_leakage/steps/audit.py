@@ -17,7 +17,6 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Models
 from dp_leakage.models.layers import Layers, parameter_shapes
 from dp_leakage.privacy.accounting.case import UNAMPLIFIED
-from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.protection import Protection
 from dp_leakage.privacy.training import Training
@@ -25,8 +24,8 @@ from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import architecture_of, device_of, tuned_training
+from dp_leakage.steps._noise import private_training
 from dp_leakage.steps.train import group_count, groups_of, in_records, units_of
-from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.checkpoint import Checkpoint, checkpoint_beside, forget_beside
 from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings
@@ -78,13 +77,7 @@ def _scored(
     units = units_of(placed.person, subsets[0].numpy())
     protection = Protection.read(settings["mechanism"])
     step = None if protection is None else protection.step
-    private = solved(
-        protection,
-        blocks=blocks_of(architecture, step),
-        dataset_size=len(units),
-        epochs=given.epochs,
-        batch_size=given.batch_size,
-    )
+    private = private_training(protection, architecture, given.epochs, given.batch_size, len(units))
     claimed = None if private is None else private.mechanism
     training = in_records(given, claimed, units)
     done = claimed

@@ -28,7 +28,6 @@ from dp_leakage.metrics.people import ASKED, RIGHT, RightAnswers, as_independent
 from dp_leakage.metrics.utility import Use, columns_of, guessed_use, measured_use, utility_for
 from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.ensemble import Ensemble, Models, class_probabilities
-from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.protection import Protection
 from dp_leakage.privacy.training import Training
@@ -38,7 +37,7 @@ from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._kept import Kept, kept_models
 from dp_leakage.steps._models import architecture_of, device_of, tuned_training
-from dp_leakage.training.blocks import blocks_of
+from dp_leakage.steps._noise import private_training
 from dp_leakage.training.checkpoint import checkpoint_beside, forget_beside
 from dp_leakage.training.loop import History
 from dp_leakage.training.settings import TrainingSettings
@@ -82,13 +81,7 @@ def main(
     protection = Protection.read(settings["mechanism"])
     step = None if protection is None else protection.step
     units = units_of(person, subsets[0].numpy())
-    private = solved(
-        protection,
-        epochs=training.epochs,
-        batch_size=training.batch_size,
-        dataset_size=len(units),
-        blocks=blocks_of(architecture, step),
-    )
+    private = private_training(protection, architecture, training.epochs, training.batch_size, len(units))
     mechanism = None if private is None else private.mechanism
     if mechanism is not None:
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)

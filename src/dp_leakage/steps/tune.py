@@ -11,15 +11,14 @@ from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.data.persons import effective, numbers
 from dp_leakage.metrics.utility import scored
 from dp_leakage.models.ensemble import Models, class_probabilities
-from dp_leakage.privacy.calibration import solved
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.privacy.protection import Protection
 from dp_leakage.provenance.files import read_arrays, write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._models import architecture_of, device_of
+from dp_leakage.steps._noise import private_training
 from dp_leakage.steps.train import group_count, groups_of, in_records, measure_of, units_of
-from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.loop import Diverged
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -36,13 +35,7 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
     given, own = Protection.read(settings["mechanism"]), TrainingSettings(**settings["training"])
     step = None if given is None else given.step
-    private = solved(
-        given,
-        epochs=own.epochs,
-        batch_size=own.batch_size,
-        dataset_size=settings["n_records"],
-        blocks=blocks_of(architecture, step),
-    )
+    private = private_training(given, architecture, own.epochs, own.batch_size, settings["n_records"])
     mechanism = None if private is None else private.mechanism
     by_groups = mechanism is not None and holds_groups(mechanism.unit)
     units = units_of(person, subsets[0].numpy())

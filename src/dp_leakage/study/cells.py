@@ -80,7 +80,7 @@ class Cell:
 
     @property
     def noisy(self) -> bool:
-        """Whether its mechanism adds noise, and so makes a claim."""
+        """Return whether its mechanism adds noise, and so makes a claim."""
         return self.protection is not None and self.protection.noisy
 
     @property

@@ -1,4 +1,9 @@
-"""Colors of all pages: light in print and by default, dark if the reader's browser prefers it."""
+"""Colors and templates of all pages: light in print and by default, dark if the reader's browser prefers it."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 LIGHT = {
     "ink": "#222",
@@ -34,6 +39,13 @@ DARK = {
     "open-wash": "#3a2c10",
     "open-line": "#d99a2b",
 }
+
+
+def environment() -> "Environment":
+    """Return the environment of a page's template: values are escaped, and each that is named must be given."""
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 def style() -> str:

@@ -30,8 +30,8 @@ class Linear(Layer):
 
     @property
     def alone(self) -> bool:
-        """Whether models take turns: batching changes single-column products (on some processors, single-input ones)
-        with adjacent memory.
+        """Return whether models take turns: batching changes products of a single column (on some processors, of a
+        single input) with adjacent memory.
         """
         return 1 in (self.inputs, self.outputs)
 
