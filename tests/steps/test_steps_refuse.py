@@ -349,12 +349,12 @@ def test_what_is_current_is_kept_and_what_is_not_is_made_again(judged, damaged):
     before = {file: (file.stat().st_ino, file.read_bytes()) for file in files}
     for damage in DAMAGES.values():
         damage(path)
-        judge.main(settings, files[0], device="cpu")
+        judge.main(settings, files, device="cpu")
         assert path.read_bytes() == before[path][1]
         assert {file: file.stat().st_ino for file in files if file != path} == {
             file: inode for file, (inode, _) in before.items() if file != path
         }
-    judge.main(settings, files[0], device="cpu")
+    judge.main(settings, files, device="cpu")
 
 
 @pytest.mark.parametrize("damaged", [f"{TARGET}/target.safetensors", f"{ROOT}/digits/mlp/none/training.parquet"])
@@ -365,7 +365,7 @@ def test_a_job_that_keeps_all_of_its_files_refuses_a_damaged_or_foreign_input(ju
     for damage in DAMAGES.values():
         damage(path)
         with pytest.raises(UserError, match=re.escape(damaged)):
-            judge.main(settings, files[0], device="cpu")
+            judge.main(settings, files, device="cpu")
         path.write_bytes(whole)
 
 
@@ -375,7 +375,7 @@ def test_in_a_storage_a_job_reads_and_writes_the_local_copies_alone(judged, tmp_
     before = {file: (file.stat().st_ino, file.read_bytes()) for file in files}
     for file in files:
         (tmp_path / "copy" / file).unlink()
-    judge.main(settings, tmp_path / "copy" / files[-1], device="cpu")
+    judge.main(settings, [tmp_path / "copy" / file for file in files], device="cpu")
     assert {file: (tmp_path / "copy" / file).read_bytes() for file in files} == {
         file: content for file, (_, content) in before.items()
     }
@@ -396,13 +396,13 @@ def test_a_step_that_fails_leaves_what_the_others_make_and_is_named(judged, monk
     for file in files:
         file.unlink()
     with pytest.raises(UserError, match=r"^yeom cannot be computed$"):
-        judge.main(settings, files[0], device="cpu")
+        judge.main(settings, files, device="cpu")
     # What reads its scores is not made either.
     missing = {Path(TARGET) / folder / "yeom.parquet" for folder in ("attack", "measured")}
     missing.add(Path(TARGET) / "measured" / "strongest.parquet")
     assert {file for file in files if not file.exists()} == missing
     monkeypatch.undo()
-    judge.main(settings, files[0], device="cpu")
+    judge.main(settings, files, device="cpu")
     assert {file: file.read_bytes() for file in files} == before
 
 

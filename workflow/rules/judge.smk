@@ -5,7 +5,7 @@ What takes long and few figures draw is in jobs of its own: `reconstruct` and `a
 these, `measure` joins its parts.
 """
 
-JUDGE = by_file("judge", "--settings {params.settings:q} --made {output[0]:q}")
+JUDGE = by_file("judge", "--settings {params.settings:q} --outputs {output:q}")
 
 
 for _study in STUDIES.values():

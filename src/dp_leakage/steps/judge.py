@@ -17,18 +17,18 @@ from dp_leakage.provenance.files import check_made, is_current
 from dp_leakage.steps import Json, log, run
 
 
-def main(settings: Json, made: Path, **options: object) -> None:
+def main(settings: Json, outputs: list[Path], **options: object) -> None:
     """Run the steps whose files are missing or outdated.
 
     Args:
         settings: ``calls``, of each step its name, settings, and what it reads and writes by option.
-        made: one of the outputs. All files lie below its root: the working folder, or the local copy of a storage.
+        outputs: of the job. All files lie below their root: the working folder, or the local copy of a storage.
         options: of config.yaml, for the steps that take them.
 
     Raises:
         UserError: with the sentences of all steps that failed. Any other exception of a step is raised as it is.
     """
-    calls = _below(settings["calls"], made)
+    calls = _below(settings["calls"], outputs[0])
     _check_inputs(calls)
     failed: list[Exception] = []
     missing: set[str] = set()
@@ -52,10 +52,10 @@ def main(settings: Json, made: Path, **options: object) -> None:
         raise UserError("\n".join(map(str, failed)))
 
 
-def _below(calls: list[Json], made: Path) -> list[Json]:
-    """Return the calls with their files below the root folder of ``made``, which one of them writes."""
-    written = next(path for call in calls for path in call["writes"].values() if f"/{made}".endswith(f"/{path}"))
-    root = str(made).removesuffix(written)
+def _below(calls: list[Json], output: Path) -> list[Json]:
+    """Return the calls with their files below the root folder of ``output``, which one of them writes."""
+    written = next(path for call in calls for path in call["writes"].values() if f"/{output}".endswith(f"/{path}"))
+    root = str(output).removesuffix(written)
 
     def moved(files: Json) -> Json:
         return {
@@ -102,4 +102,4 @@ def _each(files: str | list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(main, "made", options={"device": "auto", "checkpoint_seconds": 60.0})
+    run(main, lists=("outputs",), options={"device": "auto", "checkpoint_seconds": 60.0})
