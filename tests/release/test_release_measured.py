@@ -54,9 +54,47 @@ def test_whether_they_did_is_read_off_the_studys_design(tmp_path, monkeypatch, d
     monkeypatch.setattr(measured, "read_metrics", lambda paths, identities: frame)
     monkeypatch.setattr(measured, "measure_settings", lambda study, cell: {})
     monkeypatch.setattr(measured, "delta_of", lambda study, cell: 1e-5)
-    study = SimpleNamespace(path=lambda name, cell: tmp_path, target="mine", spec={"repeats": 6, "design": design})
+    spec = {"repeats": 6, "design": design}
+    study = SimpleNamespace(path=lambda name, cell: tmp_path, target="mine", spec=spec, cells={})
     cell = SimpleNamespace(dataset="d", model="mlp", defense="none", membership=["attack_0"])
     assert measured.measured_of(study, cell, 8)["trained_on_half"] == half
+
+
+def test_the_same_model_without_privacy_is_measured_too_if_the_study_attacked_it(tmp_path, monkeypatch):
+    world = World((Cell((0.9,)), Cell((0.2,), mu=1.0)), n=60, n_test=60)
+    frame = draw(world, np.random.default_rng(0)).metrics
+    bare, private = (
+        SimpleNamespace(dataset="d", model="mlp", defense=one.defense, membership=["attack_0"]) for one in world.cells
+    )
+    monkeypatch.setattr(measured, "read_metrics", lambda paths, identities: frame[frame["defense"] == paths[0].name])
+    monkeypatch.setattr(measured, "measure_settings", lambda study, cell: {})
+    monkeypatch.setattr(measured, "delta_of", lambda study, cell: 1e-5)
+    for one in (bare, private):
+        (tmp_path / one.defense).touch()
+    study = SimpleNamespace(
+        path=lambda name, cell: tmp_path / cell.defense,
+        target="mine",
+        spec={"repeats": 6, "design": "coins"},
+        cells={"d/mlp/none": bare},
+    )
+    found = measured.measured_of(study, private, 8)
+    assert found["undefended_advantage"] == measured.measured_of(study, bare, 8)["advantage"]
+    assert found["undefended_advantage"]["value"] > found["advantage"]["value"]
+    study.cells = {}
+    assert "undefended_advantage" not in measured.measured_of(study, private, 8)
+
+
+def test_the_sheet_marks_right_guesses_without_privacy(made):
+    statement = json.loads((made / "privacy.json").read_text())
+    attacks = OF_ATTACKS | {"trained_on_half": True}
+    bare = {"undefended_advantage": {"value": 0.5, "low": 0.4, "high": 0.6}}
+    with_mark, without = (
+        unescape([page.decode() for page in pages(statement | {"measured": one}).values()][1])
+        for one in (attacks | bare, attacks)
+    )
+    assert ">75 without privacy</text>" in with_mark
+    assert "was right 60 times, and 75 times on the same kind of model without privacy; a coin" in with_mark
+    assert "without privacy" not in without
 
 
 WORDS = "On digits, use ε = 10."

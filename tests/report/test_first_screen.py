@@ -111,6 +111,47 @@ def test_a_gauge_draws_limit_interval_and_value_where_they_are(answer):
     assert (float(low) + float(width) - 6) / scale == pytest.approx(found.high, abs=1e-3)
 
 
+def test_a_proof_is_beside_a_limit_only_where_the_limit_is_one_of_proofs(answer):
+    one = answer.told[0]
+    assert not one.by_proof
+    gauge = cards_of(answer)[2].gauge
+    assert "limit" not in gauge
+    assert "0 is guessing, 1 is certainty" in gauge
+    proven = replace(one, conditions=replace(one.conditions, by_proof=True))
+    strict = replace(answer, acceptable=replace(answer.acceptable, risk="proven"))
+    for bound in (replace(answer, told=(proven,)), strict):
+        assert 'class="limit"' in cards_of(bound)[2].gauge
+        assert f">limit {answer.acceptable.advantage:g}<" in cards_of(bound)[2].gauge
+
+
+def caveat(answer: Answer) -> str:
+    return next((claim.words for claim in claims_of([answer], {}) if claim.kind == "caveat"), "")
+
+
+def test_a_recommendation_says_which_others_qualify_and_why_not_the_next_larger_budget(answer):
+    chosen = answer.told[0]
+    private = [one for one in answer.settings if one.private]
+    larger = next(one for one in private if one.spent > chosen.spent)
+    assert larger.shown_to_leak
+    value = f"{larger.leak.advantage.value:.2f}"
+    budget = f"ε = {larger.row['epsilon']:.3g}"
+    assert re.search(
+        rf"{budget}\S* loses less \(.* %\), but its advantage, {value}\d*, exceeds the limit\.", caveat(answer)
+    )
+
+    def with_larger(**judgment: str) -> Answer:
+        judged = replace(larger, judgment=Judgment(**judgment))
+        return replace(answer, settings=tuple(judged if one is larger else one for one in answer.settings))
+
+    assert f"{value}" in caveat(with_larger(keeps="yes"))
+    assert "is not shown to be within the limit." in caveat(with_larger(keeps="yes"))
+    also = caveat(with_larger(beats="yes", keeps="yes", protects="yes"))
+    assert re.search(r"meets both limits too, with a weaker guarantee\.", also)
+    assert "loses less" not in also
+    strict = replace(with_larger(keeps="yes"), acceptable=replace(answer.acceptable, risk="proven"))
+    assert "has no proof to be within the limit." in caveat(strict)
+
+
 @pytest.mark.parametrize("model", ["mlp", "softmax_regression"])
 def test_another_model_without_privacy_is_named(answer, model):
     alike = replace(answer.best, model=answer.told[0].model)

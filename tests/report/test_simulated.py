@@ -292,7 +292,10 @@ def a_caveat(study: Study, answer: Answer, claim: Claim) -> bool:
     covers = [re.search(rf"No ε (or proof )?here covers {re.escape(what)}", claim.words) for what in outside]
     alone = "No proof rules out a stronger attack." in claim.words
     proven = [2 * ndtr(one.mu / 2) - 1 if one.mu and one.proves else 1.0 for one in told(study, claim)]
-    return all(covers) and (alone == (answer.kind == "both" and proven[0] >= 0.9))
+    also = sum(keeps(study.world, one) and protects(study.world, one) for one in study.world.private)
+    return (
+        all(covers) and (alone == (answer.kind == "both" and proven[0] >= 0.9)) and also >= 2 * ("too" in claim.words)
+    )
 
 
 def it_does_both(study: Study, claim: Claim) -> bool:

@@ -55,6 +55,8 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
         "trained_on_half": design_of(study.spec) == COINS,
         "audits": _audits(frame, delta_of(study, cell), coins),
     }
+    if (bare := _undefended(study, cell)) is not None:
+        told["undefended_advantage"] = bare
     if (leak := leaks(frame).get((cell.dataset, cell.model, cell.defense))) is not None:
         told["strongest_attack"] = leak.attack
         told["advantage"] = leak.advantage._asdict()
@@ -64,6 +66,20 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
             for fpr, worth in sorted(leak.too_few.items())
         ]
     return told
+
+
+def _undefended(study: Study, cell: Cell) -> Json | None:
+    """Return the strongest attack's advantage on the same model without a defense; None if that was not measured."""
+    key = cell.dataset, cell.model, "none"
+    twin = study.cells.get("/".join(key))
+    if twin is None or not (path := study.path(METRICS, twin)).exists():
+        return None
+    try:
+        frame = read_metrics([path], [identity(measure_settings(study, twin))])
+    except UserError:
+        return None  # of other settings: it is not the released model's
+    leak = leaks(frame[frame["repeat"] == ALL]).get(key)
+    return None if leak is None else leak.advantage._asdict()
 
 
 def advice_of(study: Study, cell: Cell) -> list[str]:

@@ -79,13 +79,16 @@ def sheet_of(statement: Json) -> Sheet:
     most, found = most_of_100(proven), measured.get("advantage")
     right = None if found is None else of_100(found["value"])
     tried = "No attack was run" if right is None else f"The strongest attack that was run was right {right} times"
+    bare = of_100(measured["undefended_advantage"]["value"]) if "undefended_advantage" in measured else None
+    if right is not None and bare is not None:
+        tried += f", and {bare} times on the same kind of model without privacy"
     return Sheet(
         f"{statement['study']} · {statement['released']}",
         word,
         tone,
         f"The model {hides.format(unit=unit)}: someone who guesses whether a {unit} was used could be right up to "
         f"{most} times in 100. {tried}; a coin is right 50 times.",
-        bar(right, None, most),
+        bar(right, bare, most),
         f"Right guesses in 100, if half of the {_plural(unit)} tested were used in training.",
         [
             Section("What this means", _meaning(statement, unit), note=AT_MOST),

@@ -25,6 +25,7 @@ from dp_leakage.table.words import name
 
 Tone = Literal["good", "open", "bad", "plain"]
 LEFT, RIGHT, TOP, THICK = 6.0, 294.0, 18.0, 12.0  # of a gauge, in a picture of 300 × 60
+ENDS = "0 is guessing, 1 is certainty"  # of a gauge without a limit
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,9 @@ def _guaranteed(answer: Answer, one: Setting, outside: Sequence[str]) -> Card:
     known, most = given(one, outside, tell), one.proven.advantage
     words = f"No attack can have a larger advantage{f', given {known}' if known else ''}. {budget}"
     state = Chip("✓", "within limit", "good") if one.by_proof else Chip("", _strength(most), "plain")
-    gauge = _gauge(Estimate(most, most, most), limit, f"limit {limit:g}", 1.0)
+    # A limit that only the attacks' advantage must keep is not drawn beside a proof.
+    binds = one.by_proof or answer.acceptable.risk == "proven"
+    gauge = _gauge(Estimate(most, most, most), limit if binds else None, f"limit {limit:g}" if binds else ENDS, 1.0)
     return Card("Guaranteed", state, rounded_up(most), words, gauge)
 
 
@@ -191,20 +194,28 @@ def _called(one: Setting) -> str:
     return f"{budget_words(one)} ({name(one.model)})"
 
 
-def _gauge(found: Estimate, limit: float, words: str, width: float, mark: tuple[float, str] | None = None) -> Markup:
-    """Draw a track from 0 to ``width`` with the acceptable range, limit, interval, value and a further named value."""
+def _gauge(
+    found: Estimate, limit: float | None, words: str, width: float, mark: tuple[float, str] | None = None
+) -> Markup:
+    """Draw a track from 0 to ``width`` with the interval, the value and a further named value.
+
+    A limit that binds is drawn too, with the acceptable range below it.
+    """
 
     def x(value: float) -> float:
         return LEFT + (RIGHT - LEFT) * min(max(value / width, 0.0), 1.0)
 
-    at, middle = x(limit), TOP + THICK / 2
+    at, middle = x(limit or 0.0), TOP + THICK / 2
     anchor = "start" if at < 60 else "end" if at > 240 else "middle"
     parts = [
-        f'<rect class="acceptable" x="{LEFT:.1f}" y="{TOP}" width="{at - LEFT:.1f}" height="{THICK}"/>',
         f'<rect class="track" x="{at:.1f}" y="{TOP}" width="{RIGHT - at:.1f}" height="{THICK}"/>',
-        f'<line class="limit" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 5}" y2="{TOP + THICK + 5}"/>',
         f'<text x="{LEFT if anchor == "start" else at:.1f}" y="49" text-anchor="{anchor}">{escape(words)}</text>',
     ]
+    if limit is not None:
+        parts += [
+            f'<rect class="acceptable" x="{LEFT:.1f}" y="{TOP}" width="{at - LEFT:.1f}" height="{THICK}"/>',
+            f'<line class="limit" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 5}" y2="{TOP + THICK + 5}"/>',
+        ]
     if mark is not None:
         there, called = x(mark[0]), mark[1]
         beside = "start" if there < 60 else "end" if there > 180 else "middle"

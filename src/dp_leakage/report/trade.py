@@ -7,7 +7,7 @@ the step may be chosen by looking. Where they contradict a rise, nothing is said
 really rise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +49,7 @@ def trade_of(answer: Answer) -> Trade | None:
         return None
     (one,) = answer.told
     private = candidates(answer.settings)
-    chain = sorted((other for other in private if _chain(other) == _chain(one)), key=lambda other: other.spent)
+    chain = chain_of(one, private)
     if len({other.spent for other in chain}) < max(len(chain), 2):
         return None
     bases = [other for other in answer.settings if other.defense == "none"]
@@ -97,6 +97,11 @@ def _step(rises: Sequence[Estimate], to: int) -> Estimate:
     """Return by how much the number before ``to`` lies below it; never negative."""
     lower, upper = rises[to - 1], rises[to]
     return Estimate(upper.value - lower.value, max(upper.low - lower.high, 0.0), upper.high - lower.low)
+
+
+def chain_of(one: Setting, settings: Iterable[Setting]) -> list[Setting]:
+    """Return the settings that differ from one in their budget alone, the smallest budget first."""
+    return sorted((other for other in settings if _chain(other) == _chain(one)), key=lambda other: other.spent)
 
 
 def _chain(one: Setting) -> tuple[object, ...]:

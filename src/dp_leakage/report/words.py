@@ -25,7 +25,7 @@ from dp_leakage.report.guarantees import (
 )
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.sources import source_claims
-from dp_leakage.report.trade import trade_of
+from dp_leakage.report.trade import chain_of, trade_of
 from dp_leakage.report.tuned import more_tuning, tuned_words
 from dp_leakage.table.guesses import SAYS_LITTLE
 from dp_leakage.table.looks import defense_label, look
@@ -229,6 +229,7 @@ def _caveat(answer: Answer, tell: Telling, outside: Sequence[str], study: str, u
     if answer.kind in ("guessing", "untried"):
         return ""
     words = [_would_decide(answer, answer.told[0], tell, study, units)] if answer.kind == "open" else []
+    words += _of_choice(answer, tell) if answer.kind == "both" else []
     words += _of_look(answer, tell)
     if answer.kind == "both" and answer.told[0].limit == 1:
         words.append("No proof rules out a stronger attack.")
@@ -278,6 +279,27 @@ def _would_decide(answer: Answer, one: Setting, tell: Telling, study: str, units
         else f"less than {tell('decides', RARELY, f'{100 * RARELY:.0f}')} %"
     )
     return f"Even {repeats} repeats would decide with a probability of only {likely}."
+
+
+def _of_choice(answer: Answer, tell: Telling) -> list[str]:
+    """State which other settings meet both limits, and why the next larger budget is not recommended."""
+    (chosen,) = answer.told
+    private = candidates(answer.settings)
+    others = [one for one in shown_to_do_both(private) if one is not chosen]
+    if len(others) + 1 == len(private):
+        return []  # the answer says so
+    also = f"{_cell(others[0], tell)} meets" if len(others) == 1 else f"{tell.count(len(others))} other settings meet"
+    weaker = ", with a weaker guarantee" if all(one.limit > chosen.limit for one in others) else ""
+    words = [f"{also} both limits too{weaker}."] if others else []
+    larger = next((one for one in chain_of(chosen, private) if one.spent > chosen.spent), None)
+    if larger is None or larger.leak is None or larger.protects == "yes" or larger.loss.value >= chosen.loss.value:
+        return words
+    lost = _alone(tell, _lost(larger), larger.loss, _share(larger.loss.value), larger)
+    reached = _reached(answer, larger, larger.leak, tell)
+    exceeds = "exceeds the limit" if larger.shown_to_leak else "is not shown to be within the limit"
+    if answer.acceptable.risk == "proven":
+        exceeds = "has no proof to be within the limit"
+    return [*words, f"{_budget(larger, tell)} loses less ({lost}), but its advantage, {reached}, {exceeds}."]
 
 
 def _of_look(answer: Answer, tell: Telling) -> list[str]:
