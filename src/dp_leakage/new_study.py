@@ -36,9 +36,9 @@ from dp_leakage.metrics.utility import utility_for
 from dp_leakage.options.new_study import parser
 from dp_leakage.provenance.files import write_text
 from dp_leakage.report.answer import Acceptable
+from dp_leakage.report.caveats import RARELY
 from dp_leakage.report.forecast import WANTED
 from dp_leakage.report.planned import LEAKS, LOSES, Planned
-from dp_leakage.report.words import RARELY
 from dp_leakage.study.file import study_files
 from dp_leakage.study.protocol import seed_of
 
