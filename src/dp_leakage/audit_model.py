@@ -261,7 +261,7 @@ def _dependence(raw: Raw, others: Outputs, file: Path) -> str:
 
 
 def _resemblance(raw: Raw, path: Path, file: Path, models: int, references: int) -> str:
-    """Warn if the references differ from the models under attack; else ""."""
+    """Warn if the references differ from the models under attack; otherwise ""."""
     data = Dataset(raw.x, raw.y, {}, np.array([], dtype=np.int64))
     said = []
     for role, count, architecture in (
