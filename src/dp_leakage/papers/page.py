@@ -140,8 +140,8 @@ def _explained(rows: pd.DataFrame) -> str:
     unknown = outside["why"].str.startswith(NOT_KNOWN).sum()
     half = outside["why"].str.startswith(PARTLY).sum()
     return (
-        f"**Explanations of the {len(outside):,} misses**: for {len(outside) - unknown - half:,} a control explains the "
-        f"difference (a run of ours, or the paper's own models with similar noise), for {half:,} a control explains "
+        f"**Explanations of the {len(outside):,} misses**: for {len(outside) - unknown - half:,} a control explains "
+        f"the difference (a run of ours, or the paper's own models with similar noise), for {half:,} a control explains "
         f"a part (“{PARTLY}”), and for {unknown:,} no explanation is known."
     )
 
@@ -162,8 +162,8 @@ def _gained(controls: pd.DataFrame) -> str:
     ]
     words = (
         "Each run below changes one setting and is compared with every printed value that it measures, smaller runs "
-        "included ([controls.csv](controls.csv)). A setting that explains misses gains many and loses few. Several were "
-        "run only on the cells that they should explain, so nothing could be lost there."
+        "included ([controls.csv](controls.csv)). A setting that explains misses gains many and loses few. Several "
+        "were run only on the cells that they should explain, so nothing could be lost there."
     )
     return f"{words}\n\n{table(head, lines)}"
 
