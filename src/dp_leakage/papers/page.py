@@ -141,8 +141,8 @@ def _explained(rows: pd.DataFrame) -> str:
     half = outside["why"].str.startswith(PARTLY).sum()
     return (
         f"**Explanations of the {len(outside):,} misses**: for {len(outside) - unknown - half:,} a control explains "
-        f"the difference (a run of ours, or the paper's own models with similar noise), for {half:,} a control explains "
-        f"a part (“{PARTLY}”), and for {unknown:,} no explanation is known."
+        f"the difference (a run of ours, or the paper's own models with similar noise), for {half:,} a control "
+        f"explains a part (“{PARTLY}”), and for {unknown:,} no explanation is known."
     )
 
 

@@ -133,7 +133,6 @@ def render(context: ReportContext) -> str:
     figures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         seal=UNSEALED,
-        palette=Markup(palette.style()),
         table_style=Markup(STYLE),
         script=Markup(script),
         allowed=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
