@@ -321,10 +321,10 @@ def table(file: str, n: int, rare: float = 0.5) -> None:
         (
             160,
             0.5,
-            r"a probability of (less than 5|about \d) %\. More repeats do not make it 80 %; about [\d,]+ records do\.",
+            r"32, of (less than 5|about \d) %\. More repeats do not make it 80 %; about [\d,]+ records do\.",
         ),
-        (800, 0.5, r"a probability of about \d\d %\. More repeats do not make it 80 %; about [\d,]+ records do\."),
-        (4000, 0.5, r"a probability of (about 9\d|more than 99) %\.$"),
+        (800, 0.5, r"32, of about \d\d %\. More repeats do not make it 80 %; about [\d,]+ records do\."),
+        (4000, 0.5, r"32, of (about 9\d|more than 99) %\.$"),
         (4000, 0.02, r"More repeats do not make it 80 %; about [\d,]+ records do\."),
     ],
 )

@@ -198,12 +198,27 @@ def test_what_runs_nothing_prints_what_snakemake_prints(small, asked):
     assert "error: " not in ours
 
 
+PLAIN_SETTINGS = SimpleNamespace(
+    **dict.fromkeys(("stdout", "dryrun", "verbose", "printshellcmds", "debug_dag"), False), nocolor=True
+)
+
+
 def test_the_last_record_of_a_run_passes_whatever_quiet_drops(monkeypatch):
     monkeypatch.setattr("snakemake_logger_plugin_dp_leakage.own_folder", lambda: None)
-    settings = dict.fromkeys(("stdout", "dryrun", "verbose", "printshellcmds", "debug_dag"), False)
-    handler, last = LogHandler(SimpleNamespace(**settings, nocolor=True), None), threading.Event()
+    handler, last = LogHandler(PLAIN_SETTINGS, None), threading.Event()
     handler.addFilter(lambda record: False)
     handler.handle(logging.makeLogRecord({"last": last}))
     assert last.is_set()
     for _ in range(2):  # Snakemake closes it, and so does the interpreter
         handler.close()
+
+
+def test_a_handler_that_a_signal_kept_from_being_set_up_is_closed_in_silence(monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("snakemake_logger_plugin_dp_leakage.own_folder", interrupted)
+    handler = LogHandler.__new__(LogHandler)
+    with pytest.raises(KeyboardInterrupt):
+        handler.__init__(PLAIN_SETTINGS, None)
+    handler.close()

@@ -302,11 +302,11 @@ def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
     mover = sum(_student(part.freedom) ** 2 * part.variance for part in repeats) + quantile**2 * within
     half, error = np.sqrt((satterthwaite + mover) / 2), np.sqrt(total)
     skewness = sum(part.third for part in records) / error**3
-    below, above = (half + error * side * _hall(side * quantile, skewness) for side in (1, -1))
+    below, above = (half + error * side * hall_shift(side * quantile, skewness) for side in (1, -1))
     return float(max(below, 0.0)), float(max(above, 0.0))
 
 
-def _hall(quantile: float, skewness: float) -> float:
+def hall_shift(quantile: float, skewness: float) -> float:
     """Return the shift of a quantile of a studentized mean with this skewness (Hall 1992, cubic transformation)."""
     if abs(skewness) < 1e-6:
         return 0.0
