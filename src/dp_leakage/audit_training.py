@@ -64,7 +64,7 @@ def scored(
         train: see the module.
         data: its members are trained on, ``canaries`` of them replaced.
         canary: ``mislabeled``, ``optimized``, ``blank`` or ``feature``.
-        canaries: m, per model, at places drawn again for each.
+        canaries: m, per model, at positions drawn separately for each model.
         models: K.
         seed: draws canaries and coins; the trainings get seeds derived from it.
 

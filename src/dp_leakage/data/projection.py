@@ -220,7 +220,7 @@ def _shares(signed: bool) -> np.ndarray:
 
 
 def scaling(x: np.ndarray, rows: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return shift and stretch of each feature for `scale`, float64, the shape of a record."""
+    """Return the shift and the factor of each feature for `scale`, float64, in the shape of a record."""
     if how == "range":
         shift = np.min([part.min(axis=0) for part in _chunks(x, rows)], axis=0)
         stretch = np.max([part.max(axis=0) for part in _chunks(x, rows)], axis=0) - shift

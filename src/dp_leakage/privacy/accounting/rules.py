@@ -28,8 +28,9 @@ POISSON = ("poisson", "class_poisson", CYCLIC_POISSON)
 def relation_of_game(design: str, sampler: str) -> Neighbors:
     """Return the neighbors that a membership attack distinguishes.
 
-    In a fixed ``split``, a member against a non-member: one record in place of another. With ``coins``, one for each
-    record: with a record or without it, in otherwise equal batches; under Poisson sampling that is ``add_remove``.
+    With fixed members (``split``), a member is compared with a non-member, so one record replaces another. With random
+    inclusion (``coins``), a training with the record is compared with one without it, in otherwise equal batches; under
+    Poisson sampling that is ``add_remove``.
     """
     if design == "split":
         return "replace_one"

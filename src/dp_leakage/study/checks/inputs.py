@@ -88,7 +88,7 @@ def check_published(spec: Json, folder: Path) -> None:
 def check_release(study: Study) -> None:
     """Check that a release's expiry is a date, and that every training it may draw is possible.
 
-    Whether the date has passed is checked at release. So is a cell that only the command names.
+    The release itself checks whether the date has passed, and a cell that only the command names.
     """
     wanted = study.spec.get("release", {})
     expires = wanted.get("expires")
