@@ -140,8 +140,8 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
     check_noise(accountant, mechanism)
     if not is_of(accountant, mechanism):
         raise UserError(
-            f"accountant: {accountant!r} accounts for what plugin {accountant_named(accountant).module} does, which "
-            "this mechanism does not; use an accountant of the package, or the plugin's own defense"
+            f"accountant: {accountant!r} is for the mechanism of plugin "
+            f"{accountant_named(accountant).module}; use an accountant of the package, or the plugin's own defense"
         )
     check_sampler(accountant, mechanism.sampler)
     if not draws_its_units(mechanism):
