@@ -321,10 +321,10 @@ def table(file: str, n: int, rare: float = 0.5) -> None:
         (
             160,
             0.5,
-            r"32, of (less than 5|about \d) %\. More repeats do not make it 80 %; about [\d,]+ records do\.",
+            r"a probability of (less than 5|about \d) %\. More repeats do not make it 80 %; about [\d,]+ records do\.",
         ),
-        (800, 0.5, r"32, of about \d\d %\. More repeats do not make it 80 %; about [\d,]+ records do\."),
-        (4000, 0.5, r"32, of (about 9\d|more than 99) %\.$"),
+        (800, 0.5, r"a probability of about \d\d %\. More repeats do not make it 80 %; about [\d,]+ records do\."),
+        (4000, 0.5, r"a probability of (about 9\d|more than 99) %\.$"),
         (4000, 0.02, r"More repeats do not make it 80 %; about [\d,]+ records do\."),
     ],
 )
@@ -336,6 +336,19 @@ def test_a_new_study_says_before_it_runs_how_likely_it_decides_and_keeps_that_as
     assert re.search(said, sentence)
     comment = " ".join(line.removeprefix("#").strip() for line in file.read_text().splitlines() if line[:1] == "#")
     assert sentence in comment
+
+
+def test_a_new_study_plans_one_look_and_says_what_a_second_would_bring_and_cost(capsys):
+    table("t.csv", 900)
+    file = new_study("t.csv", "--label", "y")
+    assert "looks" not in loaded(file).spec
+    assert "to look again with 32, add the key looks: [16, 32] before the first run" in file.read_text()
+    said = capsys.readouterr().out
+    alone = int(re.search(r"With 16 repeats, .* probability of about (\d+) %", said)[1])
+    found = re.search(
+        r"With looks: \[16, 32\], it is about (\d+) % at the first look and about (\d+) % by the second", said
+    )
+    assert int(found[1]) < alone < int(found[2])
 
 
 def test_as_many_records_as_it_asks_for_suffice(capsys):

@@ -10,6 +10,7 @@ import re
 import secrets
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil, log10
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,9 @@ from dp_leakage.metrics.utility import utility_for
 from dp_leakage.options.new_study import parser
 from dp_leakage.provenance.files import write_text
 from dp_leakage.report.answer import Acceptable
+from dp_leakage.report.caveats import RARELY
 from dp_leakage.report.forecast import WANTED
 from dp_leakage.report.planned import LEAKS, LOSES, Planned
-from dp_leakage.report.words import RARELY
 from dp_leakage.study.file import study_files
 from dp_leakage.study.protocol import seed_of
 
@@ -69,10 +70,9 @@ COMMENTS = {
         "are the attackers' references, so that no further model is trained."
     ),
     "utility": "The measure of use: nearly all records have one class, so that accuracy would say little.",
-    "repeats": "Models per cell; more make the intervals narrower and the attacks stronger.",
-    "looks": (
-        "If the first look cannot tell, set repeats to the second number: both together err in 5 % of studies. Without "
-        "this key, one look has all 5 %."
+    "repeats": (
+        "Models per cell. One look is planned, which may err in 5 % of studies; to look again with 32, add the key "
+        "looks: [16, 32] before the first run, and each look may err in 2.5 %."
     ),
     "defenses": "The last has Poisson batches, accounted for with Rényi divergences: the usual way; a cell for each ε.",
     "tune": (
@@ -81,7 +81,6 @@ COMMENTS = {
     ),
     "scales": "A first look: dp-leakage run NAME --scale smoke",
 }
-LOOKS = 16, 32  # an undecided first look is the rule with few records, and a second one must be planned
 SCALES: Json = {
     "smoke": {
         "repeats": 4,
@@ -252,24 +251,24 @@ def _power(spec: Json, roles: dict[str, int], what: str, tested: int) -> list[st
         tested: effective number of records on which use is measured.
     """
     membership = sum(ATTACKS[attack].family == "membership" for attack in spec["attacks"])
-    first, last = spec["looks"]
-    planned = Planned(roles[POOL], tested, (first, last), membership, len(spec["models"]))
+    planned = Planned(roles[POOL], tested, (spec["repeats"],), membership, len(spec["models"]))
     limits = Acceptable()
-    at_first, by_last = planned.probabilities(limits)
+    (probability,) = planned.probabilities(limits)
     words = (
-        f"With {first} repeats, a setting that loses {100 * LOSES * limits.accuracy_loss:g} % and has an advantage of "
-        f"{LEAKS * limits.advantage:g} is recommended with a probability of {_about(at_first)}; with a second look at "
-        f"{last}, of {_about(by_last)}."
+        f"With {spec['repeats']} repeats, a setting that loses {100 * LOSES * limits.accuracy_loss:g} % and has an "
+        f"advantage of {LEAKS * limits.advantage:g} is recommended with a probability of {_about(probability)}."
     )
-    wanted = f"{100 * WANTED:.0f} %"
-    if by_last >= WANTED:
+    if probability >= WANTED:
         return [words]
+    wanted, looks = f"{100 * WANTED:.0f} %", (spec["repeats"], 2 * spec["repeats"])
+    at_first, by_second = map(_about, replace(planned, looks=looks).probabilities(limits))
+    twice = f"With looks: {[*looks]}, it is {at_first} at the first look and {by_second} by the second."
     if (enough := planned.enough(limits)) is not None:
-        return [f"{words} Looks at {enough[0]} and {enough[1]} make it {wanted} (keys repeats and looks)."]
+        return [f"{words} {enough[0]} repeats make it {wanted} (key repeats).", twice]
     if (times := planned.times_records(limits)) is None:
-        return [words]
+        return [words, twice]
     more = two_digits(times * sum(roles.values()))
-    return [f"{words} More repeats do not make it {wanted}; about {more:,} {what} do."]
+    return [f"{words} More repeats do not make it {wanted}; about {more:,} {what} do.", twice]
 
 
 def _about(probability: float) -> str:
@@ -332,8 +331,7 @@ def _spec(
         "seed": seed,
         "design": "coins",
         **({} if measure == ACCURACY else {"utility": measure}),
-        "repeats": LOOKS[0],
-        "looks": list(LOOKS),
+        "repeats": 16,
         "delta": min(1e-5, 10.0 ** -ceil(log10(pool) + 1)),
         "epsilon": [0.1, 1, 2, 5, 10, 50, 100, 1000],
         "datasets": {

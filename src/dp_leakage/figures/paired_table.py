@@ -20,8 +20,9 @@ from dp_leakage.table.words import name
 SCORES = ["repeat", "record", "member", "score"]
 FIGURE = {
     "table": True,
-    "caption": "Reduction of each attack by each defense, compared on the same records. An interval below 0 shows "
-    "that the defense helps against this attack, beyond the chance of records and trainings.",
+    "caption": "Reduction of each attack's success by each defense, compared on the same records. An interval below 0 "
+    "shows that the defense helps against this attack, and that neither records nor trainings explain this by "
+    "chance.",
     "needs": "scores",
     "settings": {
         "attacks": {

@@ -78,7 +78,7 @@ def right_of_surest(right: np.ndarray, confidence: np.ndarray, member: np.ndarra
         top: the share of the guesses about each model's members, in (0, 1].
 
     The limit that makes a guess one of the surest counts as given. The number rests on the records of these guesses
-    alone: ten that are all right are no evidence about a hundred.
+    alone: ten that are all right are not evidence about a hundred.
     """
     chosen = np.zeros(right.shape, bool)
     for r, inside in enumerate(member):

@@ -33,7 +33,7 @@ def measure_thresholds(score: np.ndarray, member: np.ndarray, attack: str) -> li
 
     Args:
         score: float (R, n), higher for members.
-        member: bool, (n,) if all repeats share their members, else (R, n).
+        member: bool, (n,) if all repeats share their members, otherwise (R, n).
         attack: its name.
     """
     values = aligned(score)

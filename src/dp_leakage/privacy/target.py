@@ -22,7 +22,7 @@ class Target:
             of members among those accused at ``fpr``, if a share ``prior`` of all are members).
         value: the limit, in (0, 1).
         fpr: the false positive rate, in (0, 1); None for an advantage.
-        prior: in (0, 1), of a precision; else None.
+        prior: in (0, 1), of a precision; otherwise None.
     """
 
     measure: str

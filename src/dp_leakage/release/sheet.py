@@ -182,7 +182,7 @@ def records_in_words(told: Json) -> str:
 def page(sheet: Sheet) -> str:
     """Return the sheet as one HTML file that loads nothing."""
     template = palette.environment().from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(sheet=sheet, title=TITLE, palette=Markup(palette.style())) + "\n"
+    return template.render(sheet=sheet, title=TITLE) + "\n"
 
 
 def pdf(sheet: Sheet) -> bytes:

@@ -94,7 +94,7 @@ def _check_pages(statement: Json, folder: Path) -> list[str]:
 
 
 def _expired(statement: Json) -> list[str]:
-    """Return a sentence if the release has expired, or if its expiry is not a date; else none."""
+    """Return a sentence if the release has expired, or if its expiry is not a date; otherwise none."""
     declared = statement.get("declared")
     expires = declared.get("expires") if isinstance(declared, dict) else None
     if expires is None:

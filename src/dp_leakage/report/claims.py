@@ -1,7 +1,7 @@
 """Claims: sentences of the page as objects, with every number, its meaning and its corrections.
 
 The page, ``claims.json`` next to it and the last lines of a run are made from one list of claims. A number enters a
-sentence only through `Telling`, so each number on the page is in the list.
+sentence only through `ClaimWriter`, so each number on the page is in the list.
 """
 
 from dataclasses import asdict, dataclass, field, fields
@@ -84,7 +84,7 @@ class Claim:
 
 
 @dataclass
-class Telling:
+class ClaimWriter:
     """Writer that puts numbers into sentences and records them.
 
     Attributes:

@@ -37,7 +37,7 @@ class Watch:
         held, other: int64 (r,): a row that stands for a canary's presence, and the row for its absence or for another
             canary in its place; each model's subset holds one of the two, for all rows of a canary the same.
         along: int64 (m,): for canaries that are gradients, the parameter (in the flat buffer) along which each lies;
-            None for records. For gradients, ``other`` is the opposite gradient if ``replaced``, else nothing.
+            None for records. For gradients, ``other`` is the opposite gradient if ``replaced``, otherwise nothing.
         replaced: see ``along``.
         of: int64 (r,), the canary of each of the two, 0 to m − 1; None: 0, 1, ….
         units: for each canary the rows of its unit with ``held``, and with ``other``, if units have several records;

@@ -164,7 +164,7 @@ def _along(
 
     Copies are as far away as a search of so many features needs (Chen, Jordan & Wainwright 2020, section III): the
     distance over the root of their number. The step is the distance over the root of the round, or the longest of its
-    halves that stays in the other class; else the point stays.
+    halves that stays in the other class; otherwise the point stays.
     """
     reach = _length(point - own)
     radius = _as_factor(reach / own[0].size ** 0.5, own)

@@ -54,7 +54,7 @@ def sampled_gaussian_epsilon(
         rate: q in (0, 1].
         sigma: relative to how far neighboring data sets' sums can lie apart: the clipping norm for add_remove,
             twice that for replace_one.
-        replace: replace_one neighbors, under Poisson sampling or without replacement; else add_remove under
+        replace: replace_one neighbors, under Poisson sampling or without replacement; otherwise add_remove under
             Poisson sampling, for which the divergence is exact.
         steps: T.
         delta, conversion: see ``epsilon_from_renyi``.

@@ -99,7 +99,7 @@ def is_of(accountant: str, mechanism: Mechanism) -> bool:
     """Return whether the accountant may be used for the mechanism; True for every accountant of this package.
 
     A plugin's accountant applies only to the plugin's mechanism: its ε relies on the plugin's bound, groups and noise,
-    or else on its batches.
+    or on its batches.
     """
     plugin = accountant_named(accountant).module
     if plugin not in FILES:
