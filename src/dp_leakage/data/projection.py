@@ -215,7 +215,7 @@ def channel_moments(x: np.ndarray, bounds: Sequence[float], signed: bool = False
 
 
 def _shares(signed: bool) -> np.ndarray:
-    """1/r of the means and of the mean squares in `channel_moments`: float64 (2, 1)."""
+    """Return the factors 1/r of the means and of the mean squares in `channel_moments`, float64 (2, 1)."""
     return np.array([[2.0 if signed else np.sqrt(2)], [np.sqrt(2)]])
 
 
@@ -295,7 +295,7 @@ def fit_private_pca(x: np.ndarray, rows: np.ndarray, components: int, noise: flo
 
 
 def noisy_second_moment(x: np.ndarray, rows: np.ndarray, noise: float, seed: int) -> np.ndarray:
-    """Σ u uᵀ over the records of ``rows``, each scaled to ℓ2 norm 1, plus symmetric noise: float64, (d, d).
+    """Return Σ u uᵀ over the records of ``rows``, each scaled to ℓ2 norm 1, plus symmetric noise: float64, (d, d).
 
     The entries on and above the diagonal get independent Gaussian noise of standard deviation ``noise``; those below
     mirror them.

@@ -39,10 +39,10 @@ class Models(Protocol):
         """Return the same models on another device."""
 
     def logits(self, x: Tensor, models: Sequence[int] | None = None, rows: Tensor | None = None) -> Tensor:
-        """Return logits (K, n, C) on the records x (n, …), or on these rows of them."""
+        """Return logits (K, n, C) on the records x (n, …), or only on the records in ``rows``."""
 
     def module(self, model: int) -> nn.Module:
-        """One model as a PyTorch module in evaluation mode."""
+        """Return one model as a PyTorch module in evaluation mode."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Return everything that a file of these models holds."""
@@ -146,7 +146,7 @@ class Ensemble:
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def module(self, model: int) -> nn.Sequential:
-        """Model number ``model`` as a plain PyTorch module in evaluation mode, its parameters copied."""
+        """Return model number ``model`` as a plain PyTorch module in evaluation mode, its parameters copied."""
         some = next(own for own in self.parameters.values() if own.is_floating_point())
         module = module_of(self.layers).to(some)
         with torch.no_grad():

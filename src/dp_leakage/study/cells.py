@@ -115,7 +115,7 @@ def audit_design(spec: Json, cell: Cell, name: str) -> AuditDesign:
 
 # ---------------------------------------------------------------------- how cells are made
 def cells_of(study: str, spec: Json) -> dict[str, Cell]:
-    """``Cell.key`` → cell, in the order of the study file.
+    """Return ``Cell.key`` → cell, in the order of the study file.
 
     Args:
         study: folder below ``results``.
@@ -324,7 +324,7 @@ def _architecture(model: Json, claimed: Json | None) -> Json:
 
 
 def _in_records(changes: Json, records: int) -> Json:
-    """Changes to training, with a sampling rate turned into the nearest batch size in records."""
+    """Return changes to training, with a sampling rate turned into the nearest batch size in records."""
     if "sampling_rate" not in changes:
         return changes
     kept = {key: value for key, value in changes.items() if key != "sampling_rate"}

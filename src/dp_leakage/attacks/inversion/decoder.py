@@ -218,7 +218,7 @@ def _activation_after(layers: Layers, place: int) -> int | None:
 
 
 def _images(data: Dataset, settings: dict) -> tuple[Tensor, Tensor]:
-    """Auxiliary and test images."""
+    """Return auxiliary and test images."""
     auxiliary, others = data.roles["shadow_pool"], data.roles["target_nonmembers"]
     rows = auxiliary[: settings["train_records"]], others[: settings["test_records"]]
     if data.x.ndim != 4 or not all(len(r) and data.x[r].min() >= 0 and data.x[r].max() <= 1 for r in rows):
@@ -230,7 +230,7 @@ def _images(data: Dataset, settings: dict) -> tuple[Tensor, Tensor]:
 def _views(
     target: Ensemble, model: int, known: Tensor, unknown: Tensor, spread: float
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """(layer, activations of the known images, activations of the unknown ones), float32 (n, …)."""
+    """Return (layer, activations of the known images, activations of the unknown ones), float32 (n, …)."""
     module = target.module(model)
     known_layers = cuts(target.layers) or [Cut(PREDICTION, None, None)]
     for name, stop, activation in known_layers:
