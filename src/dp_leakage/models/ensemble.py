@@ -101,9 +101,9 @@ class Ensemble:
     Attributes:
         layers: the architecture.
         parameters: name → (K, …); the names are the exported `nn.Sequential`'s (``0.weight``). A user's own module also
-            has here what does not train: buffers, and parameters without a gradient.
-        train_indices: int64 (K, n): the rows of the data set that each model was trained on; `NO_ROW` replaces a record
-            that a coin kept out, see `rows_of`.
+            has its buffers and its parameters without a gradient here.
+        train_indices: int64 (K, n): the rows of the data set that each model was trained on; `NO_ROW` replaces an
+            excluded record under random inclusion, see `rows_of`.
         mechanism: protection of each training step; None: plain training.
     """
 

@@ -92,7 +92,7 @@ class Streams(NamedTuple):
     def uniforms(self, times: int) -> Tensor:
         """Draw float64 uniforms in (0, 1], so that their logarithms are finite: (times, sum of the counts).
 
-        A stream draws all of its own at once, as if it drew ``times`` times.
+        Each stream draws all of its numbers at once; they equal those of ``times`` single draws.
         """
         pairs = zip(self.generators, self.counts, strict=True)
         drawn = [_rand((times, count), generator, self.device) for generator, count in pairs]

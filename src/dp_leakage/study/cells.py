@@ -45,10 +45,9 @@ class Cell:
         columns: columns for selection and drawing: mechanism, accountant, unit, block, bound, epsilon, …
         training: settings of step ``train``, without code and inputs.
         protection: the mechanism of that training, and what fixes its noise; None without a mechanism.
-        parts: measurements of the cell: ``training``, then the attacks, ``coins`` in that design, ``audit`` where it
-            has
-            one, ``structure`` and ``groups`` where the study asks for them, and ``strongest``, all membership attacks
-            together.
+        parts: measurements of the cell: ``training``, then the attacks, ``coins`` and ``audit`` if the study has
+            them, ``structure`` and ``groups`` if requested, and ``strongest``: all
+            membership attacks together.
         audits: names of the designs of its audit.
         rates: learning rates to try, of which the best trains the cell; empty if its rate is given.
     """

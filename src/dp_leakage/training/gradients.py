@@ -372,7 +372,7 @@ def _side_by_side(program: Program, batches: list[Tensor], mean: bool) -> Exampl
 def _padded(program: Program, batches: list[Tensor]) -> tuple[Tensor, list[int]]:
     """Return each model's batch, int64 (k, B), padded with its last row, and the length of each batch.
 
-    A row of another model could be one that its parameters overflow on.
+    A row of another model could make this model's parameters overflow.
     """
     sizes = [batch.shape[0] for batch in batches]
     width = -(-max(sizes) // program.multiple) * program.multiple
@@ -431,7 +431,7 @@ def joins_units(device: torch.device) -> bool:
 def _add_large(program: Program, lane: Lane, units: Persons) -> None:
     """Add the bounded mean gradients of units of many records, for a single model.
 
-    Each is added by itself, so a long sum of them is cut as products are (`products.CHAIN`).
+    Each gradient is added separately, so long sums are cut in the same way as products (`products.CHAIN`).
     """
     if len(units) > CHAIN:
         number = torch.arange(len(units)) // CHAIN

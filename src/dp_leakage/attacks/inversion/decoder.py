@@ -110,9 +110,9 @@ def score(
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """Train a decoder for each layer of each target model on auxiliary images and score it on unseen ones.
 
-    Besides the layers there are two controls. They show whether a defense's prediction vector is harder to invert
-    because it holds less information or because it is flatter. For ``prediction_matched``, the log-probabilities are
-    scaled to a standard deviation of ``spread`` over the auxiliary records, so that all models have the same
+    There are two further controls besides the layers. They show whether a defense's prediction vector is harder to
+    invert because it holds less information or because it is flatter. For ``prediction_matched``, the log-probabilities
+    are scaled to a standard deviation of ``spread`` over the auxiliary records, so that all models have the same
     temperature. ``prediction_scores`` are those scaled log-probabilities themselves, centered in each record. A model
     that changes only its temperature changes neither. And ``mean_image`` is the mean of the auxiliary images, which
     needs no activation.

@@ -203,8 +203,8 @@ class TorchModule(Layer):
             return module(x.clone())
 
     def _without_dropout(self) -> nn.Module:
-        """Return the workplace in evaluation mode, but for the modules that hold parameters: Opacus' hooks act on
-        no others in that mode.
+        """Return the workplace in evaluation mode, except for modules that hold parameters: Opacus' hooks need these in
+        training mode.
         """
         self.workplace.eval()
         for part in self.workplace.modules():

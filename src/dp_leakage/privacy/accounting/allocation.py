@@ -121,8 +121,8 @@ def one_step(apart: float, spacing: float) -> Ratio:
 def mean(a: Ratio, b: Ratio, weight: float) -> Ratio:
     """Return the distribution of weight·A + (1 − weight)·B for independent A and B, on the finer of their grids.
 
-    Two places that lie d apart make a value that lies a fixed number of spacings above the first: it is split between
-    the two places around it, and all pairs with this d are handled at once.
+    The mean of two grid points at distance d lies a fixed number of spacings above the first. It is split between the
+    two neighboring grid points, for all pairs at this distance at once.
     """
     spacing = min(a.spacing, b.spacing)
     a, b = a.refined(spacing), b.refined(spacing)

@@ -78,9 +78,9 @@ def loss_profile(kappa: float, case: Case, beside: float) -> tuple[np.ndarray, n
 def sampled_how(case: Case) -> tuple[float, How]:
     """Return a unit's probability of being in a step, and how sampling amplifies the step: see `losses.one_step`.
 
-    Shuffled: each unit is in one batch per epoch, which is not amplified. Fixed size: another unit replaces the one in
-    question, so the step without it is also dominated by the pair. The same holds for summed gradients in Poisson
-    batches, as an empty sum has a direction too. Otherwise the output reveals the unit's absence.
+    Shuffled: each unit is in one batch per epoch, which is not amplified. Fixed size: another unit takes the unit's
+    place, so the step without the unit is also dominated by the pair. The same holds for summed gradients in Poisson
+    batches, because an empty sum also has a direction. Otherwise the output reveals the absence of the unit.
     """
     if case.sampler == "shuffle":
         return 1.0, "shown"
