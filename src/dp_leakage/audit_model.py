@@ -125,8 +125,8 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     asked = nonmembers - known - shadowed
     if given.shadow and shadowed < LEAST_SHADOWED:
         raise UserError(
-            f"{given.source['path']} has {nonmembers} non-members, of which shadow models would know {shadowed}; valid "
-            f"with shadow models are at least {int(LEAST_SHADOWED / SHADOWED)} non-members"
+            f"{given.source['path']} has {nonmembers} non-members, and shadow models would know "
+            f"{shadowed} of them; expected at least {int(LEAST_SHADOWED / SHADOWED)} non-members for shadow models"
         )
     roles = {MEMBERS: members, OUTSIDERS: asked, "reference_pool": known}
     roles |= {"shadow_pool": shadowed} if given.shadow else {}
@@ -363,7 +363,7 @@ def _draws(options: argparse.Namespace) -> dict[str, int]:
     if not options.draws:
         return {}
     if not options.draws.isdecimal() or int(options.draws) < 1:
-        raise UserError(f"draws: {options.draws}; expected a whole number from 1 on, of answers to average")
+        raise UserError(f"draws: {options.draws}; expected the number of answers to average, at least 1")
     return {"draws": int(options.draws)}
 
 

@@ -473,7 +473,7 @@ def test_whatever_stands_in_a_statement_it_holds_or_is_refused_in_one_sentence(c
 
 
 def test_a_foreign_folder_a_file_and_a_link_are_refused(tmp_path, copy):
-    with pytest.raises(UserError, match=r"is no release: hashes.json is missing"):
+    with pytest.raises(UserError, match=r"is not a release: hashes.json is missing"):
         verify(tmp_path)
     with pytest.raises(UserError, match="must be the folder of a release"):
         verify(copy / MODEL)

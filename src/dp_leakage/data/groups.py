@@ -107,5 +107,5 @@ def _intervals(ends: np.ndarray) -> list[str]:
 
 
 def _written(number: float) -> str:
-    """Return a number in as many digits as distinguish it from others."""
+    """Format a number with enough digits to distinguish it from the others."""
     return np.format_float_positional(number, trim="-")

@@ -59,7 +59,7 @@ def draw(
         fpr: compare the true positive rates at this false positive rate; None: the areas under the ROC.
 
     Raises:
-        UserError: there are no scores of ``attacks`` or ``against``, or the two attacked other records.
+        UserError: there are no scores of ``attacks`` or ``against``, or both attacks were run on different records.
     """
     frame = chosen(metrics, settings)
     attacks = listed(settings["attacks"]) or list(frame["attack"].unique())

@@ -112,7 +112,7 @@ def label_axes(ax: "Axes", rows: pd.DataFrame, attack: str | None, upward: bool 
 def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return the accounted ε of cells, all for one neighboring relation, and a footnote on cells without one.
 
-    Target ε are no common scale: two accountants have the same ε for very different noise. Neither are ε of two
+    Target ε are not a common scale: two accountants have the same ε for very different noise. Neither are ε of two
     relations: so a cell without a known ε for the most common relation gets none.
     """
     budgets, _ = spent_alike(frame)

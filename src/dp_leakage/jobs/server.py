@@ -97,7 +97,7 @@ def start() -> subprocess.Popen[bytes] | None:
 
 
 class Server:
-    """Listens for requests until the run that started it ends."""
+    """Listener for requests, until the run that started it ends."""
 
     def __init__(self, code: str, folder: Path, listener: socket.socket) -> None:
         self.code, self.folder, self.listener = code, folder, listener

@@ -1,4 +1,4 @@
-"""``papers.md``: how many of the papers' printed numbers are reproduced, and why the others are not."""
+"""``papers.md``: the number of reproduced printed values, and the explanations of the others."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -27,7 +27,7 @@ UNITS = ("example", "batch")  # the units that an entry may choose; classes and 
 
 
 def defenses() -> list[str]:
-    """Every defense that an entry can name, plugins' included."""
+    """Return every defense that an entry can name, including plugins'."""
     return [*PLAIN, *MECHANISMS]
 
 

@@ -72,7 +72,7 @@ class Sheet(NamedTuple):
 
 
 def sheet_of(statement: Json) -> Sheet:
-    """Return the sheet that says what a statement says."""
+    """Return the sheet with the contents of a statement."""
     measured, proven = statement["measured"], statement["advantage_at_most"]
     unit = statement["unit"].removeprefix("one ")
     _, word, tone, hides = next(band for band in BANDS if proven <= band[0])

@@ -33,9 +33,9 @@ def verify(folder: Path) -> list[str]:
         UserError: a file is missing, changed or not listed, or ε is not what the statement says.
     """
     if not is_dir(folder):
-        raise UserError(f"{folder} must be the folder of a release; there is none")
+        raise UserError(f"{folder} must be the folder of a release; it does not exist")
     if not os.path.lexists(folder / HASHES):
-        raise UserError(f"{folder} is no release: {HASHES} is missing, which lists every file of one")
+        raise UserError(f"{folder} is not a release: {HASHES} is missing, which lists every file of one")
     listed = read_json(folder / HASHES)
     if content_of(folder / HASHES) != as_json(listed):
         raise UserError(

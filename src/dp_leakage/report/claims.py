@@ -129,7 +129,7 @@ class ClaimWriter:
 
 
 def percent(estimate: Estimate) -> str:
-    """A fraction as ``12.3 % [10.1, 14.5]``."""
+    """Format a fraction as ``12.3 % [10.1, 14.5]``."""
     value, low, high = (f"{round(100 * x, 1) + 0.0:.1f}".replace("-", "−") for x in estimate)
     return f"{value} % [{low}, {high}]"
 

@@ -21,7 +21,7 @@ class Most:
     Attributes:
         found: the number, with an interval that is simultaneous for all.
         row: its row.
-        count: how many numbers were compared.
+        count: number of compared numbers.
         largest: whether it is the furthest above chance; otherwise a larger one is not significant.
     """
 

@@ -168,7 +168,7 @@ class EnsembleTraining:
         return {"parameters": self.parameters, **fixed, **self.memory, **watched}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """The inverse of `tensors`."""
+        """Restore the state from the tensors of `tensors`."""
         for name, into in self._moved().items():
             into.copy_(tensors[name])
         for role, own in self.generators.items():

@@ -45,8 +45,8 @@ class Watch:
         claimed: the mechanism that the training claims. Its σ and its rate decide the weight of a step's evidence. None
             for sums without weights.
         rate: chance that a row is in a batch, in (0, 1), if the claim relies on the batches being secret; 1 if the
-            claim, and so the score, holds for an observer who knows every batch. By balls in bins a row is in one
-            secret step of each epoch. Where parts of the data take turns, the observer knows the parts.
+            claim, and so the score, holds for an observer who knows every batch. With the sampler ``balls_in_bins`` a
+            row is in one secret step of each epoch. With cyclic Poisson subsets, the observer knows the subsets.
         scored: whether an observer scores the canaries; if not, their rows are only removed.
         scores: float64 (K, m), filled by the training: for Gaussian noise the log-likelihood ratio of "held" against
             "other", step by step, given everything else; of a gradient canary also where the noise is correlated over
@@ -54,8 +54,8 @@ class Watch:
             difference of both gradients.
         past: (b − 1, 2, K, m), what the score of the next steps needs of the last ones, where noise is correlated.
         epoch: (2, K, m), ln Σ of the likelihood ratios of this epoch's steps so far, of "held" and of "other", where a
-            canary is in one secret step of each epoch; and
-        taken: int64 (1,), how many steps those are; of the whole training where parts take turns.
+            canary is in one secret step of each epoch; and taken: int64 (1,), the number of these steps; of the whole
+        training where parts take turns.
         turn: (2, K, m), the log-likelihood ratios of "held" and of "other", given that the canary was in the last step
             that its part of the data had, where parts take turns.
     """

@@ -1,7 +1,7 @@
 """Label-only attack by distance (Li & Zhang 2021; Choquette-Choo et al. 2021): the distance of a record from another
 class.
 
-Models keep the boundary of a class away from what they were trained on. The distance is found from predicted classes
+Training moves the boundary of a class away from the training records. The distance is found from predicted classes
 alone, as HopSkipJump does (Chen, Jordan & Wainwright 2020): from a record of another class along a line to the
 boundary, and then along it to where it comes nearest, in directions that noisy copies show.
 """

@@ -63,7 +63,7 @@ class Ratio:
 
     @property
     def places(self) -> np.ndarray:
-        """The logarithms in units of the spacing, int64 (n,)."""
+        """Return the logarithms in units of the spacing, int64 (n,)."""
         return self.lowest + np.arange(len(self.masses))
 
     @property

@@ -1,8 +1,8 @@
 """Rényi divergences of sampled mechanisms, and their conversion to (ε, δ).
 
-dp-accounting has these of the sampled Gaussian too. This module exists for two reasons. A calibration needs tens of ε,
-and one takes 3 ms here, at the best order found by search, but 3 s there over the published accountant's 2,200 orders.
-And the library's values at fractional orders, which decide where ε exceeds 10, sum the absolute values of an
+dp-accounting computes them for the sampled Gaussian, too. This module exists for two reasons. A calibration needs tens
+of ε, and one takes 3 ms here, at the best order found by search, but 3 s there over the published accountant's 2,200
+orders. And the library's values at fractional orders, which decide where ε exceeds 10, sum the absolute values of an
 alternating series: they are 16 % too large at order 1.3, and more at large σ. The tests compare the two.
 """
 

@@ -124,7 +124,7 @@ class Declaration:
 
     @property
     def all_keys(self) -> frozenset[str]:
-        """Every key that an entry may have."""
+        """Return every key that an entry may have."""
         return ((PRIVATE if self.private else ANY) | self.keys | set(self.settings)) - self.refused
 
     @property
@@ -256,7 +256,7 @@ class Noise:
         return {"generators": generators} | {name: getattr(self, name) for name in self.remembered}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """The inverse of `tensors`."""
+        """Restore the state from the tensors of `tensors`."""
         for generator, state in zip(self.generators, tensors["generators"], strict=True):
             generator.set_state(state.clone())  # aligned, since set_state crashes on unaligned memory from a file
         for name in self.remembered:
