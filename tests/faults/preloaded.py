@@ -5,6 +5,7 @@ server that its jobs are forked from, which the run starts as ever but that it i
 """
 
 import atexit
+import logging
 import multiprocessing
 import os
 import resource
@@ -117,6 +118,7 @@ def _forked_server(command: list[Any], *, env: dict[str, str], **_: Any) -> int:
 
     os.setsid()
     weakref.finalize._registry.clear()  # or a job that ends would delete the run's temporary folder
+    logging._handlerList.clear()  # or it would close the run's logger, whose lock may be held for ever
     os.close(held)
     os.dup2(life_line, 0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
