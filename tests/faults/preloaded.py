@@ -5,6 +5,7 @@ server that its jobs are forked from, which is a fork too, and is there before t
 """
 
 import atexit
+import logging
 import multiprocessing
 import os
 import resource
@@ -120,6 +121,7 @@ def _with_server(announce: Callable[[bool], None]) -> Callable[[bool], None]:
             if os.fork() == 0:
                 os.setsid()
                 weakref.finalize._registry.clear()  # or a job that ends would delete the run's temporary folder
+                logging._handlerList.clear()  # or it would close the run's logger, whose lock may be held for ever
                 for stream in (0, 1):
                     os.dup2(os.open(os.devnull, os.O_RDWR), stream)
                 _server_of_the_first()(Path(os.environ[VARIABLE]), listener).serve()
