@@ -22,8 +22,9 @@ import numpy as np
 REPO = Path(__file__).parents[1]
 PACKAGE = REPO / "src" / "dp_leakage"
 PAPERS = ("abadi2016", "directional2023", "jayaraman2019", "lomurno2022", "zhang2020")
-# What Snakemake documents for Snakefiles; every other attribute of `workflow` is its own affair and may change.
+# What Snakemake documents for Snakefiles, and promises to plugins. Every other attribute of `workflow` may change.
 DOCUMENTED = {"basedir", "cores", "default_target", "source_path"}
+INTERFACE = {"deployment_settings", "main_snakefile"}
 PUBLIC = re.compile(r"snakemake(_interface_\w+|_logger_plugin_dp_leakage|\.utils|\.settings\.types|\.report)")
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
@@ -164,7 +165,7 @@ def private_names() -> set[str]:
 def private_attributes() -> Iterator[str]:
     for path in [REPO / "workflow" / "Snakefile", *(REPO / "workflow" / "rules").glob("*.smk")]:
         for name in re.findall(r"(?<!/)\bworkflow\.(?!rst)(\w+(?:\.\w+)?)", path.read_text()):
-            if name.split(".")[0] not in DOCUMENTED:
+            if name.split(".")[0] not in DOCUMENTED | INTERFACE:
                 yield f"workflow.{name}"
 
 

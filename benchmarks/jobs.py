@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from dp_leakage.jobs import VARIABLE
-from dp_leakage.jobs.server import THREADS, start
+from dp_leakage.jobs.server import announce
 from dp_leakage.training.launcher import ENVIRONMENT
 
 REPO = Path(__file__).parents[1]
@@ -128,19 +128,17 @@ def overheads(folder: Path, file: Path, scale: str) -> tuple[float, float]:
     # A figure's arguments lie in a file that the command writes first, in brackets: those of the last run are there.
     words = ["python", *shlex.split(shell[shell.rindex("-m dp_leakage.steps.") :].removesuffix(")"))]
     step = words[2:]
-    environment = {name: value for name, value in (os.environ | THREADS).items() if name != VARIABLE}
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     own = subprocess.run(
         [sys.executable, "-c", OWN, *step], cwd=folder, env=environment, text=True, capture_output=True, check=True
     )
     os.chdir(folder)
-    server = start()
-    served = environment | {VARIABLE: os.environ[VARIABLE]}
+    announce(True)
+    served = dict(os.environ)
     log = folder / "job.log"
-    work(folder, words, served, log)  # the first makes the server import
+    work(folder, words, served, log)  # the first starts the server, and makes it import
     forked = statistics.median(work(folder, words, served, log) for _ in range(5))
     alone = statistics.median(work(folder, words, environment, log) for _ in range(5))
-    server.stdin.close()
-    server.wait()
     return forked - float(own.stdout), alone - float(own.stdout)
 
 

@@ -116,7 +116,9 @@ def test_a_study_has_a_seed_of_its_own_unless_one_is_given(capsys):
     assert loaded(file).spec["seed"] == seeds[0]
     for wrong in ("-1", "x", "1234567890"):
         new_study("wine.csv", "--label", "target", "--seed", wrong, name="wrong", status=1)
-        assert f"seed: '{wrong}' is no seed; expected a whole number from 0 on" in capsys.readouterr().err
+        assert (
+            f"seed: '{wrong}' is not a seed; expected a whole number of at most nine digits" in capsys.readouterr().err
+        )
 
 
 def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
@@ -231,7 +233,7 @@ def test_data_that_will_not_do_are_refused_in_a_sentence_and_nothing_is_written(
     ("name", "data", "sentence"),
     [
         ("My Study", "wine.csv", "is not a valid name; expected"),
-        ("taken", "wine.csv", "is there already"),
+        ("taken", "wine.csv", "exists already"),
         ("reconstruct", "wine.csv", "is reserved here"),
         ("mine", "nowhere.csv", "does not exist"),
         ("mine", "", "data is missing"),

@@ -37,9 +37,9 @@ from dp_leakage.metrics.utility import utility_for
 from dp_leakage.options.new_study import parser
 from dp_leakage.provenance.files import write_text
 from dp_leakage.report.answer import Acceptable
+from dp_leakage.report.caveats import RARELY
 from dp_leakage.report.forecast import WANTED
 from dp_leakage.report.planned import LEAKS, LOSES, Planned
-from dp_leakage.report.words import RARELY
 from dp_leakage.study.file import study_files
 from dp_leakage.study.protocol import seed_of
 
@@ -172,7 +172,7 @@ def path_in_study(path: Path) -> str:
     """
     path = Path(os.path.realpath(path))  # which a loop of links does not make fail
     if any("\ud800" <= c <= "\udfff" for c in str(path)):
-        raise UserError(f"{str(path)!r} has a name that is no UTF-8 text; rename it")
+        raise UserError(f"{str(path)!r} has a name that is not UTF-8 text; rename it")
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
@@ -416,7 +416,7 @@ def _seed(given: str) -> int:
     if not given:
         return secrets.randbelow(10**9)
     if not NUMBER.fullmatch(given):
-        raise UserError(f"seed: {given!r} is no seed; expected a whole number from 0 on, of nine digits at most")
+        raise UserError(f"seed: {given!r} is not a seed; expected a whole number of at most nine digits")
     return int(given)
 
 
@@ -424,7 +424,7 @@ def check_study_name(name: str, file: Path) -> None:
     """Refuse a name that would break this or another study's targets."""
     check_name(name, "name")
     if file.exists() or file.is_symlink():
-        raise UserError(f"name: {file} is there already; choose another name, or remove it")
+        raise UserError(f"name: {file} exists already; choose another name, or remove it")
     for other in [*study_files(STUDIES), *study_files(file.parent)]:
         if name in _targets(other):
             raise UserError(f"name: '{name}' is a target of the study in {other}; choose another name")
@@ -445,5 +445,7 @@ def _size(text: str) -> list[int]:
     """Parse ``32x24``, or ``32`` for a square. Raises UserError."""
     sides = text.split("x")
     if len(sides) > 2 or not all(SIDE.fullmatch(side) for side in sides):
-        raise UserError(f"size: {text!r} is no size; expected HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each")
+        raise UserError(
+            f"size: {text!r} is not a size; expected HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each"
+        )
     return [int(sides[0]), int(sides[-1])]

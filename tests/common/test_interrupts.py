@@ -92,8 +92,8 @@ class Executor(RemoteExecutor):
 
 
 def test_an_executor_ends_though_it_has_just_fallen_asleep():
+    end_soon(Executor)
     executor = Executor()
-    end_soon(executor)
     executor.begin()
     assert executor.looked.wait(10)
     time.sleep(1)

@@ -1,10 +1,11 @@
 """Runs of Snakemake as forks of a process that has its imports: hundreds of them cost their planning and their jobs.
 
 A run is a process in a session of its own, as ``snakemake`` typed into a terminal is, and can be killed. So is the
-server that its jobs are forked from, which the run starts as ever but that it is a fork, too.
+server that its jobs are forked from, which is a fork too, and is there before the first job would start it.
 """
 
 import atexit
+import logging
 import multiprocessing
 import os
 import resource
@@ -13,11 +14,13 @@ import socket
 import sys
 import tempfile
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+
+from dp_leakage.jobs import VARIABLE
 
 STEPS = (
     "attack", "attack_models", "figure", "fit_attack", "judge", "measure", "measure_attack", "measure_training",
@@ -97,7 +100,7 @@ def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: 
     from dp_leakage.jobs import server
 
     assert Path(server.__file__).is_relative_to(folder)
-    server.subprocess = SimpleNamespace(Popen=_forked_server, DEVNULL=None, PIPE=None)
+    server.announce = _with_server(server.announce)
     try:
         main(list(arguments))
     except KeyboardInterrupt:  # as an interpreter would; `multiprocessing` prints a traceback and asks no hook
@@ -107,19 +110,34 @@ def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: 
         atexit._run_exitfuncs()  # which a process of `multiprocessing` leaves out
 
 
-def _forked_server(command: list[Any], *, env: dict[str, str], **_: Any) -> int:
-    """In place of a new interpreter; the file of its life line, which whoever holds it open keeps it alive by."""
-    life_line, held = os.pipe()
-    if os.fork():
-        os.close(life_line)
-        return held
-    from dp_leakage.jobs.server import Server
+def _with_server(announce: Callable[[bool], None]) -> Callable[[bool], None]:
+    """The function that announces a run, and starts the server at once in a fork, not in a new interpreter."""
 
-    os.setsid()
-    weakref.finalize._registry.clear()  # or a job that ends would delete the run's temporary folder
-    os.close(held)
-    os.dup2(life_line, 0)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    os.environ.clear()
-    os.environ.update(env)
-    Server(command[-3], Path(command[-2]), socket.socket(fileno=int(command[-1]))).serve()
+    def announced(serving: bool) -> None:
+        announce(serving)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{os.environ[VARIABLE]}/socket")
+            listener.listen(1024)
+            if os.fork() == 0:
+                os.setsid()
+                weakref.finalize._registry.clear()  # or a job that ends would delete the run's temporary folder
+                logging._handlerList.clear()  # or it would close the run's logger, whose lock may be held for ever
+                for stream in (0, 1):
+                    os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+                _server_of_the_first()(Path(os.environ[VARIABLE]), listener).serve()
+
+    return announced
+
+
+def _server_of_the_first() -> Any:
+    """A server in the environment of the first job that asks, as one that this job has started."""
+    from dp_leakage.jobs import server
+
+    class Server(server.Server):
+        def _serves(self, request: dict[str, Any]) -> bool:
+            if not self.wanted and self.environment != server._lasting(request["environment"]):
+                os.environ.update(request["environment"])
+                self.environment = server._lasting(request["environment"])
+            return bool(super()._serves(request))
+
+    return Server

@@ -1,5 +1,6 @@
 """A run without Snakemake: the server, the shells that Snakemake would start, and a step that does what it is told."""
 
+import json
 import os
 import shutil
 import signal
@@ -12,19 +13,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dp_leakage.jobs import VARIABLE
-from dp_leakage.jobs.server import THREADS
+from dp_leakage.jobs import RUN, STATE, VARIABLE
 from dp_leakage.training.launcher import ENVIRONMENT
 
 PACKAGE = Path(__file__).parents[2] / "src" / "dp_leakage"
-# Starts a server as the Snakefile does, says where, and waits.
-RUN = """
-import os, sys, time
-from dp_leakage.jobs.server import start
-server = start()
-print(os.environ["DP_LEAKAGE_JOBS"], server.pid, flush=True)
+# Announces a run as the Snakefile does, says how, and does what it is told.
+WORKFLOW = """
+import json, os, sys, time
+from dp_leakage.jobs.server import announce
+announce(True)
+print(json.dumps({name: value for name, value in os.environ.items() if name.startswith("DP_LEAKAGE_")}), flush=True)
 exec(sys.argv[1])
 """
+PARENTS = "import psutil; print(*(process.pid for process in psutil.Process().parents()))"
 # The step `probe` runs the Python that it is given.
 PROBE = """
 import sys
@@ -37,12 +38,12 @@ if __name__ == "__main__":
 
 @dataclass
 class Run:
-    """A process that has started a server."""
+    """A process that has announced a run, and the server that its first job has started."""
 
     process: subprocess.Popen
     environment: dict[str, str]
-    server: psutil.Process
     cwd: Path
+    server: psutil.Process | None = None
 
     @property
     def package(self) -> Path:
@@ -72,11 +73,13 @@ class Run:
 
     def serves(self, **options) -> bool:
         """Whether a job is forked from the server."""
-        status, out, log = self.job(
-            "import psutil; print(*(process.pid for process in psutil.Process().parents()))", **options
-        )
+        return self.server.pid in self.parents(**options)
+
+    def parents(self, **options) -> list[int]:
+        """The process ids of the parents of a job's work, the nearest first."""
+        status, out, log = self.job(PARENTS, **options)
         assert status == 0, log
-        return str(self.server.pid) in out.split()
+        return [int(pid) for pid in out.split()]
 
     def works(self) -> list[psutil.Process]:
         """Forks at work."""
@@ -97,10 +100,15 @@ def begin(tmp_path):
 
     def begin(code: str = "time.sleep(600)", **changes: str) -> Run:
         environment = os.environ | ENVIRONMENT | {"PYTHONPATH": str(cwd / "src")} | changes
-        for name in (VARIABLE, "PS1"):  # a shell between takes the second away, and one does not always stand there
+        for name in (
+            VARIABLE,
+            RUN,
+            STATE,
+            "PS1",
+        ):  # a shell between takes the second away, and one does not always stand there
             environment.pop(name, None)
         process = subprocess.Popen(
-            [sys.executable, "-c", RUN, code],
+            [sys.executable, "-c", WORKFLOW, code],
             cwd=cwd,
             env=environment,
             stdout=subprocess.PIPE,
@@ -108,8 +116,10 @@ def begin(tmp_path):
             start_new_session=True,
         )
         started.append(process)
-        folder, pid = process.stdout.readline().split()
-        return Run(process, environment | THREADS | {VARIABLE: folder}, psutil.Process(int(pid)), cwd)
+        run = Run(process, environment | json.loads(process.stdout.readline()), cwd)
+        _supervisor, server, *_ = run.parents()
+        run.server = psutil.Process(server)
+        return run
 
     yield begin
     for process in started:

@@ -14,11 +14,8 @@ from dp_leakage.jobs.remote import tell_planned
 pytest.importorskip("snakemake_executor_plugin_slurm")
 # Two chains in one submission.
 WORKFLOW = """
-from dp_leakage.jobs.remote import keep_records
-
-onstart:
-    if not workflow.local_exec:
-        keep_records(workflow.persistence)
+from dp_leakage.jobs.remote import improve
+improve()
 
 rule all:
     input: "second.txt", "other.txt"
@@ -82,6 +79,15 @@ def _group(*jobs):
     return SimpleNamespace(jobs=jobs, is_group=lambda: True)
 
 
+def executor_saying(own):
+    class Executor:
+        def get_job_exec_prefix(self, job):
+            return own
+
+    tell_planned(Executor)
+    return Executor()
+
+
 SETTINGS = [{"study": "one", "share": 0.1}, {"study": "two", "path": "/home/ann/x.csv"}]
 ONE, TWO = (_job(settings=canonical(settings)) for settings in SETTINGS)
 FIRST, SECOND = map(identity, SETTINGS)
@@ -94,14 +100,11 @@ FIRST, SECOND = map(identity, SETTINGS)
     ids=["a job", "a group", "beside jobs of another Snakefile"],
 )
 def test_a_submission_is_told_what_its_run_planned_beside_what_the_executor_says(submission, told, own):
-    executor = SimpleNamespace(get_job_exec_prefix=lambda job: own)
-    tell_planned(executor)
+    executor = executor_saying(own)
     expected = f"export DP_LEAKAGE_PLANNED={told}"
     assert executor.get_job_exec_prefix(submission) == (f"{own} && {expected}" if own else expected)
 
 
 @pytest.mark.parametrize("submission", [_job(settings=7.5j), _job(), _group()])
 def test_a_submission_without_steps_is_told_nothing(submission):
-    executor = SimpleNamespace(get_job_exec_prefix=lambda job: "")
-    tell_planned(executor)
-    assert executor.get_job_exec_prefix(submission) == ""
+    assert executor_saying("").get_job_exec_prefix(submission) == ""

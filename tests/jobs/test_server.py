@@ -175,6 +175,15 @@ def test_a_step_that_cannot_be_imported_says_so_in_its_own_log(begin, tmp_path):
     assert "No module named 'nothing_of_this_name'" in run.log
 
 
+def test_of_jobs_that_begin_together_one_starts_the_server_of_all(run):
+    run.server.kill()
+    Path(run.environment[VARIABLE], "socket").unlink()
+    jobs = [run.start("import psutil; print(psutil.Process().parents()[1].pid)") for _ in range(3)]
+    servers = {job.communicate(timeout=120)[0] for job in jobs}
+    assert len(servers) == 1
+    assert psutil.Process(int(servers.pop())).cmdline()[1:3] == ["-m", "dp_leakage.jobs.server"]
+
+
 def test_the_socket_is_the_user_s_alone(run):
     folder = Path(run.environment[VARIABLE])
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -1,6 +1,7 @@
 """What a release tells of its study's attacks."""
 
 import json
+import re
 import sys
 from html import unescape
 from pathlib import Path
@@ -93,6 +94,8 @@ def test_the_sheet_marks_right_guesses_without_privacy(made):
         for one in (attacks | bare, attacks)
     )
     assert ">75 without privacy</text>" in with_mark
+    assert '<line class="bare"' in with_mark
+    assert re.search(r"\.bare \{[^}]*stroke:", with_mark)  # else the line is there and nobody sees it
     assert "was right 60 times, and 75 times on the same kind of model without privacy; a coin" in with_mark
     assert "without privacy" not in without
 

@@ -406,6 +406,19 @@ def test_a_step_that_fails_leaves_what_the_others_make_and_is_named(judged, monk
     assert {file: file.read_bytes() for file in files} == before
 
 
+def test_where_several_steps_fail_all_of_their_sentences_are_printed(judged, monkeypatch):
+    settings, files = judged
+
+    def failing(settings, **files):
+        raise UserError(f"{settings['attack']} cannot be computed")
+
+    monkeypatch.setattr(attack, "main", failing)
+    for file in files:
+        file.unlink()
+    with pytest.raises(UserError, match=r"^\w+ cannot be computed(; \w+ cannot be computed)+$"):
+        judge.main(settings, files, device="cpu")
+
+
 def test_a_step_run_again_makes_the_same_bytes(tiny):
     for step in READ:
         for path in tiny(step):

@@ -166,19 +166,6 @@ def test_ctrl_c_cancels_a_runs_submissions_by_name_and_ends_it(cluster, unrun, m
     assert ["--name", name[name.index("--job-name") + 1]] in cluster.called("scancel"), text
 
 
-def test_a_snakemake_without_what_a_cluster_run_needs_stops_in_a_sentence_and_leaves_no_lock(
-    cluster, unrun, monkeypatch
-):
-    monkeypatch.setenv("FINISHED", "")
-    gone = "from snakemake.persistence import PersistenceBase\ndel PersistenceBase.started\n"
-    unrun.edit("workflow/Snakefile", "end_quietly(", f"{gone}end_quietly(")
-    text = unrun.snakemake("quickstart", *PROFILE, check=False)
-    assert re.search(r"^error: Snakemake [\d.]+ has no `workflow.persistence.started`, which .*$", text, re.MULTILINE)
-    assert not re.search("Traceback|AttributeError", text)
-    assert cluster.called("sbatch") == []
-    assert not list((unrun.folder / ".snakemake").glob("locks/*"))
-
-
 def _waits(process, reached, timeout=120):
     """Until that is true. Ends the run if it never is."""
     given_up = time.monotonic() + timeout

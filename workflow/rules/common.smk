@@ -1,5 +1,6 @@
 """The checked studies, and functions that give rules their inputs, settings and resources."""
 
+import inspect
 import logging
 import os
 import sys
@@ -16,9 +17,9 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.surroundings import check_writable
 from dp_leakage.common.paths import is_plain, user_path
-from dp_leakage.jobs import CODE, PLANNED, RUN
-from dp_leakage.jobs.remote import take_over
-from dp_leakage.jobs.server import start
+from dp_leakage.jobs import CODE, PLANNED
+from dp_leakage.jobs.remote import improve
+from dp_leakage.jobs.server import announce
 from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
 from dp_leakage.common.run_config import CONFIG, read_config
@@ -42,8 +43,9 @@ from dp_leakage.study.targets import (
     DEFAULT,
     asked,
     asks_for,
-    check_profile,
+    check_command,
     check_targets,
+    is_run,
     needed,
 )
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
@@ -51,8 +53,14 @@ from dp_leakage.common.user_code import FOLDERS
 from dp_leakage.common.yaml_files import read_yaml
 
 SAID = logging.getLogger("snakemake.logging")  # what Snakemake says, in its order
+# The folder `workflow`; of a repository on a host, an address.
+HERE = Path(inspect.getfile(lambda: None)).parents[1]
 # Another Snakefile uses this one, with a config and targets of its own.
-IN_MODULE = not workflow.modifier.is_main_snakefile()
+IN_MODULE = Path(workflow.main_snakefile) not in (
+    HERE / "Snakefile",
+    HERE.parent / "Snakefile",
+)
+IS_RUN = is_run(sys.argv)  # rather than a job that a run has submitted
 # The interpreter of a job: `python` beside Snakemake's own; under --sdm conda and --sdm apptainer, the environment's or
 # the image's.
 JOBS = "../../envs/jobs.yaml"
@@ -66,7 +74,7 @@ if DeploymentMethod.CONDA in DEPLOYED and not IN_MODULE:
 # Whether results are in a storage, e.g. a bucket.
 IN_STORAGE = workflow.storage_settings.default_storage_provider is not None
 # Facts about the user's files, passed to the jobs.
-if workflow.is_main_process:
+if IS_RUN:
     os.environ[CONTENTS] = "{}"
     os.environ.pop(PLANNED, None)  # left by a run that started this one as a job
 
@@ -78,8 +86,6 @@ envvars:
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
 
-# A step in a process of its own ends with this process.
-os.environ[RUN] = str(os.getpid())
 # Known state of the code's files. Jobs compare their own files with it.
 os.environ[CODE] = os.path.join(".snakemake", "dp_leakage_code.json")
 keep_in(Path(os.environ[CODE]))
@@ -100,7 +106,7 @@ def _left_out(called, error):
     """Stop a run that asks for the faulty study; otherwise name the study and leave it out."""
     if any(asks_for(TARGETS, name) for name in called):
         raise error
-    if workflow.is_main_process:
+    if IS_RUN:
         SAID.warning("left out: %s", error)
 
 
@@ -139,18 +145,19 @@ def _studies():
 
 # The folder of config.yaml, and of the studies and schemas below `workflow`. Of a repository on a host, Snakemake fetches
 # only the files that are named: the studies are those of the installed package then.
-_root = workflow.current_basedir.join("../..")
-REPOSITORY = Path(_root).resolve() if _root.is_local else places.REPOSITORY
-if workflow.is_main_process and not IN_MODULE:
-    or_stop(lambda: check_profile(sys.argv))
+REPOSITORY = HERE.parent.resolve() if HERE.is_dir() else places.REPOSITORY
+if IS_RUN and not IN_MODULE:
+    or_stop(lambda: check_command(sys.argv))
 # Another Snakefile may ask its module for files that are not known yet.
 TARGETS = asked(sys.argv, otherwise=() if IN_MODULE else (DEFAULT,))
 STUDIES = or_stop(_studies)
+announce(config.get("preload", True) and not DEPLOYED)
+improve()
 for study in STUDIES.values():
-    if workflow.is_main_process and asks_for(TARGETS, study.target):
+    if IS_RUN and asks_for(TARGETS, study.target):
         or_stop(lambda: check_sizes(study))
 for study in STUDIES.values():
-    if workflow.is_main_process and not IN_MODULE and not IN_STORAGE:
+    if IS_RUN and not IN_MODULE and not IN_STORAGE:
         if asks_for(TARGETS, study.target) and lost(study.path(paths.REPORT)):
             words = (
                 "was made elsewhere: Snakemake's notes on it, .snakemake/metadata, are not here, so Snakemake may not see "

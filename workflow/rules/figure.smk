@@ -218,11 +218,3 @@ for _study in STUDIES.values():
             f"Read every file of {_study.name} and compare it with its digest"
         shell:
             by_file("verify", "--settings '{{}}' --files {input:q}")
-
-    # A docstring inside a loop is a constant; the list of targets reads these.
-    for _name, _words in plan.target_descriptions(_study).items():
-        _rule = workflow.modifier.modify_rulename(_name)
-        if workflow.is_rule(
-            _rule
-        ):  # a Snakefile that uses this one may leave rules out
-            workflow.get_rule(_rule).docstring = _words

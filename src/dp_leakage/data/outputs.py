@@ -82,7 +82,7 @@ def log_probabilities(probability: np.ndarray) -> np.ndarray:
 
 
 def log_softmax(score: np.ndarray) -> np.ndarray:
-    """ln p, float64, of class scores (…, C) that are logits."""
+    """Return ln p, float64, of class scores (…, C) that are logits."""
     shifted = score.astype(np.float64) - score.max(axis=-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
@@ -209,8 +209,8 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
         _check_probabilities(values, path, record)
     elif are_probabilities(values):
         raise UserError(
-            f"{path}: its scores are probabilities, which add up to 1 for each record; valid scores are logits, and "
-            "probabilities go by the name probability"
+            f"{path}: its scores are probabilities, which add up to 1 for each record; expected logits, or "
+            "the name probability"
         )
     log_probability = log_probabilities(values) if kind == "probability" else log_softmax(values)
     place = {name: c for c, name in enumerate(classes.tolist())}
@@ -239,7 +239,7 @@ def _kind(frame: "pd.DataFrame", path: Path) -> tuple[str, list[str]]:
 
 
 def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Line numbers, (Q, R, n), of every query, model and record, and the records' names."""
+    """Return line numbers, (Q, R, n), of every query, model and record, and the records' names."""
     import pandas as pd
 
     if "record" not in frame and {"model", "query"} & set(frame):

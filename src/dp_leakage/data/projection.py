@@ -137,12 +137,12 @@ def fit_and_project(
 def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
     """Shift and stretch each feature, so that over ``rows`` it has zero mean and unit variance or fills [0, 1].
 
-    A feature of zeros and ones is not standardized. That would stretch a rare one to many times the others' length, and
-    clipping would then remove more of every gradient.
+    A feature of zeros and ones is not standardized. Standardizing would stretch a rare one to many times the length of
+    other features, and clipping would then remove more of every gradient.
 
     Args:
         x: (n, …).
-        rows: int64, the records that set shift and scale.
+        rows: int64, the records that determine shift and scale.
         how: ``standard`` or ``range``.
 
     Returns:
@@ -162,8 +162,8 @@ def fit_private_scaling(
     """Estimate mean and standard deviation of each channel privately (Tramèr & Boneh 2021, §2.3, but with given
     bounds).
 
-    To each variance is added one deviation of the noise on its mean square, so that a channel that is lost in the noise
-    is not stretched to the length of the others. In other units of x, with bounds that follow, the result is the same.
+    One deviation of the noise on the mean square is added to each variance, so that a channel below the noise is not
+    stretched to the length of other channels. In other units of x, with bounds that follow, the result is the same.
 
     Formal guarantee: one Gaussian mechanism with noise multiplier ``noise`` under add/remove of a record, and
     ``noise``/√2 under replacement, for any records (see `channel_moments`). The number of records counts as public.
@@ -215,12 +215,12 @@ def channel_moments(x: np.ndarray, bounds: Sequence[float], signed: bool = False
 
 
 def _shares(signed: bool) -> np.ndarray:
-    """1/r of the means and of the mean squares in `channel_moments`: float64 (2, 1)."""
+    """Return the factors 1/r of the means and of the mean squares in `channel_moments`, float64 (2, 1)."""
     return np.array([[2.0 if signed else np.sqrt(2)], [np.sqrt(2)]])
 
 
 def scaling(x: np.ndarray, rows: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return shift and stretch of each feature for `scale`, float64, the shape of a record."""
+    """Return the shift and the factor of each feature for `scale`, float64, in the shape of a record."""
     if how == "range":
         shift = np.min([part.min(axis=0) for part in _chunks(x, rows)], axis=0)
         stretch = np.max([part.max(axis=0) for part in _chunks(x, rows)], axis=0) - shift
@@ -257,7 +257,7 @@ def fit_pca(x: np.ndarray, rows: np.ndarray, components: int) -> Projection:
     by_covariance = d <= len(rows)
     if min(len(rows), d) > MAX_SQUARE:
         raise UserError(
-            f"fit_on: {len(rows):,} records of {d:,} features; PCA takes up to {MAX_SQUARE:,} of the one or the other"
+            f"fit_on: {len(rows):,} records of {d:,} features; PCA takes up to {MAX_SQUARE:,} records or features"
         )
     if by_covariance:
         values, vectors = _largest(_scatter(x, rows, mean), components)
@@ -295,7 +295,7 @@ def fit_private_pca(x: np.ndarray, rows: np.ndarray, components: int, noise: flo
 
 
 def noisy_second_moment(x: np.ndarray, rows: np.ndarray, noise: float, seed: int) -> np.ndarray:
-    """Σ u uᵀ over the records of ``rows``, each scaled to ℓ2 norm 1, plus symmetric noise: float64, (d, d).
+    """Return Σ u uᵀ over the records of ``rows``, each scaled to ℓ2 norm 1, plus symmetric noise: float64, (d, d).
 
     The entries on and above the diagonal get independent Gaussian noise of standard deviation ``noise``; those below
     mirror them.
@@ -306,7 +306,7 @@ def noisy_second_moment(x: np.ndarray, rows: np.ndarray, noise: float, seed: int
             f"method: private_pca needs a matrix of all pairs of {d:,} features; expected up to {MAX_SQUARE:,} features"
         )
     if noise < 0:
-        raise UserError(f"noise: {noise}; expected numbers from 0 on")
+        raise UserError(f"noise: {noise}; expected numbers of at least 0")
     moment = np.triu(_scatter(x, rows, np.zeros(d), unit=True))
     rng = np.random.default_rng(seed)
     for row in range(d):
@@ -400,11 +400,11 @@ def _checked(dataset: Dataset, settings: dict) -> dict:
     for chosen, key in missing_keys(settings):
         raise UserError(f"projection: {key} is missing; {chosen} needs it")
     if settings["scale"] == PRIVATE and dataset.x.ndim < 3:
-        raise UserError("projection: scale 'private' is of the channels of images; valid here: none, standard, range")
+        raise UserError("projection: scale 'private' needs the channels of images; expected none, standard or range")
     if settings["scale"] != "none" != settings["method"] and fitted_privately(settings):
         raise UserError(
-            f"projection: scale {settings['scale']} and method {settings['method']} do not go together, since one of "
-            "them is fitted without privacy or both spend a budget; set scale: none or method: none"
+            f"projection: scale {settings['scale']} and method {settings['method']} cannot be combined: one of them "
+            "is fitted without privacy, or both spend a budget; set scale: none or method: none"
         )
     if settings["method"] != "none" and len(dataset.sensitive):
         raise UserError(

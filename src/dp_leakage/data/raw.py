@@ -153,7 +153,7 @@ def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
 
 
 def _usual(gap: Gap, values: np.ndarray) -> tuple[np.ndarray, float | str, str]:
-    """Return the filling value in its columns of ``x``, in the user's table, and in words."""
+    """Return the value that fills gaps: in the columns of ``x``, in the user's table, and in words."""
     if not gap.categories:
         median = np.float32(np.median(values))
         return np.array([median]), float(median), f"{median:g}, the median"
@@ -247,7 +247,7 @@ def trained_and_not(values: np.ndarray, where: str) -> dict[str, np.ndarray]:
 
 
 def ranges(**counts: int) -> dict[str, np.ndarray]:
-    """Consecutive int64 row ranges by name: ``ranges(train=3, test=2)`` → train 0-2, test 3-4."""
+    """Return consecutive int64 row ranges by name: ``ranges(train=3, test=2)`` → train 0-2, test 3-4."""
     ends = np.cumsum(list(counts.values()))
     return {name: np.arange(end - n, end, dtype=np.int64) for (name, n), end in zip(counts.items(), ends, strict=True)}
 

@@ -101,7 +101,7 @@ def is_folder(path: Path) -> bool:
 
 
 def _names(path: Path, names: Iterable[str], wanted: Callable[[str], bool]) -> tuple[str, ...]:
-    """Return the wanted names, sorted. Raises UserError if there are too many, or one is not valid UTF-8."""
+    """Return the requested names, sorted. Raises UserError if there are too many, or one is not valid UTF-8."""
     found = sorted(islice(filter(wanted, names), MAX_COUNT + 1))
     if len(found) > MAX_COUNT:
         raise UserError(f"{path}: has more than {MAX_COUNT:,} files; name the folder of the data alone")
@@ -120,13 +120,13 @@ def _check_sizes(path: Path, sizes: Mapping[str, int]) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_parts(parts: Iterator[tuple[str, bytes]]) -> str:
-    """SHA-256 over the (name, bytes) pairs of a folder: it changes with any name, any byte and the order."""
+    """Return the SHA-256 over the (name, bytes) pairs of a folder. It changes with any name, byte or order."""
     total = hashlib.sha256()
     for name, content in parts:
         total.update(name.encode() + b"\0" + hashlib.sha256(content).digest())

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "cells": "private",
-    "caption": "Target and accounted ε. Each panel is one way of choosing the noise. The horizontal axis is the "
-    "target ε; the vertical axis is the ε of each accountant for the same training. On the gray line the "
-    "claim is exact; below it the training was more private than claimed, above it less.",
+    "caption": "Target ε (horizontal axis) and the ε of each accountant for the same training (vertical axis). Each "
+    "panel is one way of choosing the noise. On the gray line the claim is exact. Below the line the training is "
+    "more private than claimed, above it less.",
     "settings": {"neighbors": {"$ref": "#/$defs/neighbors"}},
 }
 
@@ -91,7 +91,7 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
         draw_lines(ax, real, "epsilon", "at", looks, "judge", named=True)
         draw_lines(ax, would_be, "epsilon", "at", looks, "judge", named=True, markerfacecolor="white")
         draw_points(ax, real[~real["valid"]], "epsilon", "at", looks, "judge", **cross)
-    label_edges([ax for ax, _ in grid], across, "claimed ε", ["ε found by the accountant"] * len(grid))
+    label_edges([ax for ax, _ in grid], across, "target ε", ["ε by the accountant"] * len(grid))
     crossed, of_record = ~shown["valid"] & ~shown["hypothetical"], shown["of_record"]
     reasons = {
         HYPOTHETICAL_NOTE: shown["hypothetical"],

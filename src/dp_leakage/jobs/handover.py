@@ -53,8 +53,11 @@ def _asked(server: _socket.socket, folder: str, module: str, arguments: list[str
         "interpreter": [os.path.realpath(sys.executable), sys.prefix],
         "package": os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
     }
+    address = os.path.join(folder, "socket")
     try:
-        server.connect(os.path.join(folder, "socket"))
+        if not os.path.exists(address):
+            _start_server(folder, address)
+        server.connect(address)
         files = [0, 1, 2, os.open(".", os.O_RDONLY), os.memfd_create("request")]
         os.write(files[-1], marshal.dumps(request))
         numbers = b"".join(file.to_bytes(4, sys.byteorder) for file in files)
@@ -64,6 +67,29 @@ def _asked(server: _socket.socket, folder: str, module: str, arguments: list[str
         return int.from_bytes(server.recv(4))
     except OSError:
         return 0
+
+
+def _start_server(folder: str, address: str) -> None:
+    """Start the run's server, in this process's environment. The first job of a run does; of several, the fastest."""
+    with closing(_socket.socket(_socket.AF_UNIX)) as listener:
+        listener.bind(own := f"{address}.{os.getpid()}")
+        listener.listen(1024)
+        try:
+            os.link(own, address)
+        except FileExistsError:
+            return
+        finally:
+            os.unlink(own)
+        os.set_inheritable(listener.fileno(), True)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "dp_leakage.jobs.server", folder, str(listener.fileno())],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, null, stream) for stream in (0, 1, 2)],
+            setsid=True,
+        )
+        os.close(null)
 
 
 def _awaited(server: _socket.socket, group: int) -> int:

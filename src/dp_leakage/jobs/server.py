@@ -1,11 +1,10 @@
 """Process that loads the imports, and forks for each job a supervisor and the job's work.
 
-``python -m dp_leakage.jobs.server CODE FOLDER SOCKET``, where CODE is the state of the code that the run planned with
-(``state``). When the first job of a step comes, the server imports what the step imports. Before the next one, it also
-imports what that job imported while it ran.
+``python -m dp_leakage.jobs.server FOLDER SOCKET``, as the run's first job starts it (``handover``). When the first job
+of a step comes, the server imports what the step imports. Before the next one, it also imports what that job imported
+while it ran.
 
-Standard input is its life line: the run that started it holds the other end. However the run ends, the server reads an
-end of file and ends. The supervisors see that, and kill the work.
+However the run ends, the server sees the end of its process and ends. The supervisors see that, and kill the work.
 """
 
 import atexit
@@ -19,7 +18,6 @@ import select
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import weakref
@@ -31,21 +29,17 @@ from typing import Any, NoReturn
 
 from dp_leakage import jobs
 from dp_leakage.common.temporary import own_folder
-from dp_leakage.jobs import VARIABLE
+from dp_leakage.jobs import RUN, STATE, VARIABLE
 
 PACKAGE = Path(__file__).parents[1]
 FILES = 5  # of a request: standard input, output and error, the working folder, and what is asked
-LIFE_LINE = 0
 SLOW = 10.0  # seconds that a process gets to finish its request
 LONGEST = 100_000  # bytes of the names of a job's modules; a longer message is not sent
 DRIVERS = ("/dev/nvidia", "/dev/dxg")
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
-# As Snakemake sets them for a job with one thread. Jobs with other values run by themselves.
-THREADS = {f"{name}_THREADS": "1" for name in ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM")}
-THREADS["VECLIB_MAXIMUM_THREADS"] = "1"
 # Variables that a shell or Snakemake sets for each job and that no library reads while it is imported.
-PASSING = {VARIABLE, "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMP", "TEMPDIR"}
+PASSING = {"PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMP", "TEMPDIR"}
 
 
 def state() -> str:
@@ -59,58 +53,33 @@ def state() -> str:
     return blake2b(repr(sorted(found)).encode(), digest_size=16).hexdigest()
 
 
-# The code as the workflow plans with it: this module is imported before anything is planned. A fork of later code would
-# leave results under the identity of the earlier one.
-CODE = state()
-_server: subprocess.Popen[bytes] | None = None  # kept, since the server ends when its standard input is closed
+def announce(serving: bool) -> None:
+    """Tell the jobs of this process, which runs the workflow, of the run, of its code, and where a server may be.
 
-
-def start() -> subprocess.Popen[bytes] | None:
-    """Start the server and announce it to this process's jobs through the environment; None if that is impossible.
-
-    The server ends when its standard input is closed, and so when this process ends for any reason.
+    Call it before anything is planned: a fork of later code would leave results under the identity of the earlier one.
     """
-    global _server
+    os.environ.update({RUN: str(os.getpid()), STATE: state()})
     os.environ.pop(VARIABLE, None)
-    if sys.platform != "linux":  # only Linux kills a child together with its parent
-        return None
-    try:
-        folder = own_folder()
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(folder / "socket"))
-            listener.listen(1024)
-            given: list[str | Path] = [CODE, folder, str(listener.fileno())]
-            _server = subprocess.Popen(
-                # Through the shell, which alters the environment: a job is served only if its environment equals the
-                # server's.
-                ["bash", "-c", 'exec "$0" "$@"', sys.executable, "-m", "dp_leakage.jobs.server", *given],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[listener.fileno()],
-                start_new_session=True,
-                env=os.environ | THREADS,
-            )
-    except OSError:
-        return None
-    os.environ[VARIABLE] = str(folder)
-    return _server
+    if serving and sys.platform == "linux":  # only Linux kills a child together with its parent
+        with suppress(OSError):
+            os.environ[VARIABLE] = str(own_folder())
 
 
 class Server:
-    """Listens for requests until the run that started it ends."""
+    """Listener for requests, until the run that started it ends."""
 
-    def __init__(self, code: str, folder: Path, listener: socket.socket) -> None:
-        self.code, self.folder, self.listener = code, folder, listener
+    def __init__(self, folder: Path, listener: socket.socket) -> None:
+        self.folder, self.listener, self.run = folder, listener, os.pidfd_open(int(os.environ[RUN]))
         self.environment = _lasting(os.environ)
         self.wanted: dict[str, dict[str, None]] = {}  # step → modules that its jobs import, in their order
         self.told, self.tell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.fit = True
 
     def serve(self) -> NoReturn:
-        """Fork until the life line is cut."""
+        """Fork until the run ends."""
         while True:
-            ready = _ready(LIFE_LINE, self.listener, self.told)
-            if LIFE_LINE in ready:
+            ready = _ready(self.run, self.listener, self.told)
+            if self.run in ready:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 os._exit(0)
             if self.told in ready:
@@ -146,7 +115,7 @@ class Server:
             and request["interpreter"] == [os.path.realpath(sys.executable), sys.prefix]
             and request["package"] == str(PACKAGE)
             and _lasting(request["environment"]) == self.environment
-            and state() == self.code
+            and state() == self.environment[STATE]
         )
 
     def _prepared(self, module: str, files: list[int]) -> bool:
@@ -240,7 +209,7 @@ class Server:
 
 
 def _run(module: str) -> tuple[int, bool]:
-    """(exit status, whether Ctrl-C ended it), as the interpreter would end."""
+    """Run a job like an interpreter; return its exit status, and whether Ctrl-C ended it."""
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
@@ -303,4 +272,4 @@ def _flush() -> None:
 
 if __name__ == "__main__":
     gc.disable()
-    Server(sys.argv[1], Path(sys.argv[2]), socket.socket(fileno=int(sys.argv[3]))).serve()
+    Server(Path(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))).serve()

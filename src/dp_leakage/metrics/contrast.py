@@ -23,14 +23,14 @@ class Contrast:
 
     Attributes:
         value: the number.
-        var_repeats: the variance that the repeats' means show.
-        var_records: the variance that the records' means show.
-        var_cells: the part of both that belongs to one record in one repeat.
-        repeats: R; with fewer than `FEWEST_REPEATS` the number is one of these very models, without the first and the
-            last part.
-        records: n; the effective number where people have several records, or few of them decide.
-        asked: how many records or people there are, if not ``records``.
-        third: the third central moment that the records' choice gives the number; 0 where they are many and alike.
+        var_repeats: variance of the number from the spread of the repeats' means.
+        var_records: variance of the number from the spread of the records' means.
+        var_cells: the part of both variances that single records in single repeats cause.
+        repeats: R; with fewer than `FEWEST_REPEATS` the number is about these models alone, and its variance lacks the
+            first and the last part.
+        records: n; the effective number if people have several records or few records decide.
+        asked: number of records or people, if it differs from ``records``.
+        third: third central moment of the number over the choice of records; 0 for many similar records.
     """
 
     value: float

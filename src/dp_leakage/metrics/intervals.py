@@ -10,7 +10,7 @@ every training, so it covers the variance of both, and counts the interaction of
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, ndtri, stdtrit
@@ -28,6 +28,11 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+    @classmethod
+    def from_row(cls, row: Any) -> "Estimate":
+        """Return the estimate of a row of metrics, with the columns ``value``, ``low`` and ``high``."""
+        return cls(*(float(row[column]) for column in cls._fields))
 
 
 UNKNOWN_FRACTION = Estimate(float("nan"), 0.0, 1.0)
@@ -60,7 +65,7 @@ def mean_in_unit_range(value: float, variance: float, n: float) -> Estimate:
 
 
 def mean_of_fractions(values: np.ndarray) -> Estimate:
-    """Interval of the mean of n independent numbers in [0, 1], shape (n,); for booleans this is Wilson's."""
+    """Return the interval of the mean of n independent numbers in [0, 1], shape (n,); for booleans this is Wilson's."""
     n = len(values)
     if n == 0:
         return UNKNOWN_FRACTION

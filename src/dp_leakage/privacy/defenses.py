@@ -27,7 +27,7 @@ UNITS = ("example", "batch")  # the units that an entry may choose; classes and 
 
 
 def defenses() -> list[str]:
-    """Every defense that an entry can name, plugins' included."""
+    """Return every defense that an entry can name, including plugins'."""
     return [*PLAIN, *MECHANISMS]
 
 
@@ -56,7 +56,7 @@ def spell(value: float) -> str:
 
 
 def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Protection | None, Json]]:
-    """(folder name, protection, changes to training) for every accountant and budget of a defense entry."""
+    """Return (folder name, protection, changes to training) for every accountant and budget of a defense entry."""
     for rate in entry.get("learning_rate", [None]):
         changes = {} if rate is None else {"learning_rate": float(rate)}
         variant = [] if rate is None else [f"learning_rate={spell(float(rate))}"]
@@ -65,7 +65,7 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Protection | None, 
 
 
 def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str, Protection | None, Json]]:
-    """`expanded` for one learning rate, spelled by ``variant``."""
+    """Return `expanded` for one learning rate, spelled by ``variant``."""
     if entry["defense"] == CLAIMED:
         for epsilon in entry["epsilon"]:
             claimed = {"epsilon": float(epsilon), "delta": entry.get("delta", spec.get("delta"))}
@@ -141,7 +141,7 @@ def _unusual(protection: Protection, spec: Json) -> list[str]:
 
 
 def _rdp_sigma(entry: Json, spec: Json) -> str:
-    """Return the source of σ for accountant rdp: the entry's choice, else the study's, else the tightest
+    """Return the source of σ for accountant rdp: the entry's choice, otherwise the study's, otherwise the tightest
     calibration.
     """
     return str(entry.get("rdp_sigma", spec.get("rdp_sigma", "calibrated_tight")))

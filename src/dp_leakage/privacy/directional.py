@@ -193,7 +193,7 @@ class LinearRows(NamedTuple):
         means: float64 (B, i + 1), the directions of (xᵢ, 1).
         signs: float64 (B, o), 1 or −1.
         kappas: float64 (B, o), 0 where a row has no direction.
-        weights: float64 (B, 1), 0 for padding, whose draws do not count, else 1.
+        weights: float64 (B, 1), 0 for padding, whose draws do not count, otherwise 1.
     """
 
     means: Tensor
@@ -280,7 +280,7 @@ def _add_linear_sums(part: LinearGradients, models: Sequence[int], drawing: Draw
 
 
 def _row_chunks(part: PerExample) -> Iterator[tuple[int, Tensor]]:
-    """(K, n, o, d): the gradient rows of some examples at a time, and which is the first."""
+    """Yield the gradient rows of some examples at a time, (K, n, o, d), and the index of the first example."""
     one = part.rows(slice(0, 1))
     size = _drawn_at_once(one.shape[2], one.shape[3], one.device)
     for start in range(0, part.examples, size):

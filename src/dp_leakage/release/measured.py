@@ -32,8 +32,8 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
 
     Args:
         study, cell: source of the release.
-        coins: records or people whose membership in a model a coin decided, for the most that an audit could have
-            shown.
+        coins: number of records or people with random inclusion in a model, for the largest bound that an audit could
+            show.
 
     Raises:
         UserError: the study's metrics are damaged, or of other settings.
@@ -83,8 +83,8 @@ def _undefended(study: Study, cell: Cell) -> Json | None:
 
 
 def advice_of(study: Study, cell: Cell) -> list[str]:
-    """Return the statements of the study's report on releasing a cell. Raises UserError if its claims cannot be
-    read.
+    """Return the statements of the study's report about a cell that is to be released. Raises UserError if its claims
+    cannot be read.
     """
     path = study.path(CLAIMS)
     if not path.exists():

@@ -48,10 +48,10 @@ class Plan:
     """One release, before it is trained.
 
     Attributes:
-        study, cell: where it comes from.
+        study, cell: source of the release.
         grid: settings of step ``train``, with the learning rate that is used; more than one if the best is chosen.
         selection: choice of the best, see `statement.SELECTION`; None: no choice.
-        raw: the source's records, for the names of columns and classes; released is none of its rows.
+        raw: the source's records, for the names of columns and classes; none of its rows is released.
         data: the records as features.
         rows: int64 (n,): the records that are trained on.
         person: int64 (n,): the owner of each; None if the release hides single records.
@@ -211,7 +211,7 @@ def _settings(study: Study, cell: Cell) -> Json:
     if cell.training["engine"] != "ensemble":
         raise UserError(f"CELL {cell.key}: engine must be 'ensemble' for a release; got {cell.training['engine']!r}")
     if is_import_path(cell.training["architecture"]["name"]):
-        raise UserError(f"CELL {cell.key}: a release knows the built-in architectures; name a cell of one of these")
+        raise UserError(f"CELL {cell.key}: only built-in architectures can be released; name a cell with one of them")
     if cell.step is None:
         raise UserError(f"CELL {cell.key} has no privacy budget; name a cell of defense `gaussian`")
     if by_person(study.spec, cell.dataset) and cell.step.unit != PERSON:

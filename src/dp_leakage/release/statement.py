@@ -168,7 +168,7 @@ def training_of(statement: Mapping[str, Any]) -> Training:
 def curve_of(statement: Json) -> TradeOff:
     """Return the proven limit of any attack on the release.
 
-    With a selection it follows from dp-accounting's ε at many δ, else from the training's own curve.
+    With a selection it follows from dp-accounting's ε at many δ, otherwise from the training's own curve.
     """
     if statement["selection"] is None:
         curve = proven_curve(training_of(statement), relation(statement["mechanism"]["sampler"]))
@@ -312,7 +312,7 @@ def _check_outside(statement: Json, where: str) -> None:
 
 
 def spent_in_words(statement: Mapping[str, Any]) -> str:
-    """``ε = 0.9023 at δ = 1e-05``: at the δ of the study."""
+    """Return ``ε = 0.9023 at δ = 1e-05``: at the δ of the study."""
     (spent,) = [row["epsilon"] for row in statement["epsilon"] if row["delta"] == statement["delta"]]
     return f"ε = {rounded_up(spent, DIGITS)} at δ = {statement['delta']:g}"
 

@@ -75,7 +75,7 @@ class Planned:
         return few / 10 if few <= 1000 else None
 
     def _use(self, loss: float, repeats: int) -> Contrast:
-        """Return how far the use lies above what the limit on its loss requires."""
+        """Return the distance of the use from the smallest acceptable use."""
         cells = REACHED * (1 - REACHED) / repeats / self.tested
         parts = MODEL**2 / repeats, RECORD / self.tested + cells, cells
         return Contrast((1 - LOSES) * loss * REACHED, *parts, repeats, float(self.tested))

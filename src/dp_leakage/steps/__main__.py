@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from pathlib import Path
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.engines import OPACUS
-from dp_leakage.jobs import CODE
+from dp_leakage.jobs import CODE, RUN, STATE, VARIABLE
 from dp_leakage.study.paths import STUDY
 
 COMMAND = "Shell command: "  # Snakemake's words before a command
@@ -91,20 +92,19 @@ def planned(target: str, config: list[str]) -> tuple[str, dict[str, str]]:
     Raises:
         UserError: Snakemake refuses; its own message went to the terminal.
     """
-    from snakemake.cli import main
-
     before, said = dict(os.environ), io.StringIO()
     sys.argv = ["snakemake", target, "--dry-run", "--force", "--printshellcmds"]
     sys.argv += ["--config", *config] if config else []
     status: object = 0
     with contextlib.redirect_stdout(said):
         try:
-            main()
+            runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
         except SystemExit as end:
             status = end.code
     if status:
         raise UserError(f"Snakemake cannot plan {target}")
-    os.environ.pop(CODE, None)  # by hand, a step runs whatever its code is by then
+    for name in (CODE, RUN, STATE, VARIABLE):  # by hand, a step runs whatever its code is by then, and by itself
+        os.environ.pop(name, None)
     return said.getvalue(), {name: value for name, value in os.environ.items() if before.get(name) != value}
 
 

@@ -49,7 +49,7 @@ def main(settings: Json, outputs: list[Path], **options: object) -> None:
         if not isinstance(one, UserError):
             raise one
     if failed:
-        raise UserError("\n".join(map(str, failed)))
+        raise UserError("; ".join(map(str, failed)))
 
 
 def _below(calls: list[Json], output: Path) -> list[Json]:

@@ -5,6 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from snakemake_interface_executor_plugins.settings import ExecMode
+
 from dp_leakage.common.errors import UserError, close, nearest
 from dp_leakage.common.paths import is_there
 from dp_leakage.common.places import profile_folder
@@ -34,10 +36,23 @@ def asked(command: list[str], otherwise: Sequence[str] = (DEFAULT,)) -> list[str
     return [*known.targets, *last, *jobs] or ([] if _lists(known) else [*otherwise])
 
 
-def check_profile(command: list[str]) -> None:
-    """Refuse a missing workflow profile: Snakemake would silently run without any."""
-    if _is_snakemake(command) and (name := _parsed(tuple(command[1:])).workflow_profile):
-        profile_folder(name)
+def is_run(command: list[str]) -> bool:
+    """Return whether this is a run, not a Snakemake that one has started for some of its jobs."""
+    return not _is_snakemake(command) or _parsed(tuple(command[1:])).mode == ExecMode.DEFAULT
+
+
+def check_command(command: list[str]) -> None:
+    """Refuse --touch, and a missing workflow profile, without which Snakemake would silently run."""
+    if not _is_snakemake(command):
+        return
+    known = _parsed(tuple(command[1:]))
+    if known.touch:
+        raise UserError(
+            "--touch would call old results new, and the next job would refuse them; leave it out: what is current is "
+            "kept"
+        )
+    if known.workflow_profile:
+        profile_folder(known.workflow_profile)
 
 
 @cache
@@ -93,18 +108,17 @@ def asks_for(targets: Iterable[str], study: str) -> bool:
     return any(target == study or target.startswith(places) for target in targets)
 
 
-def check_targets(targets: Iterable[str], rules: Iterable[Any], studies: Mapping[str, Study]) -> None:
+def check_targets(targets: Iterable[str], named: Mapping[str, Any], studies: Mapping[str, Study]) -> None:
     """Refuse targets that are neither a rule nor a file that a rule could make for a study.
 
     Args:
         targets: of the command line.
-        rules: Snakemake's.
+        named: Snakemake's rules, by name.
         studies: loaded studies, by folder.
 
     Raises:
         UserError: names the target, and the nearest that exists.
     """
-    named = {rule.name: rule for rule in rules}
     known = [target for study in studies.values() for target in study.targets]
     for target in targets:
         if target in named:

@@ -42,14 +42,14 @@ class Optimizer:
             self.rate = torch.zeros((), dtype=torch.float32, device=flat.device)
 
     def set_rate(self, rate: float) -> None:
-        """The learning rate of the next steps."""
+        """Set the learning rate of the next steps."""
         if isinstance(self.rate, Tensor):
             self.rate.fill_(rate)
         else:
             self.rate = rate
 
     def step(self) -> None:
-        """One step. On a device it waits for nothing, so it can be captured (see `graphs`)."""
+        """Take one step. On a device it waits for nothing, so it can be captured (see `graphs`)."""
         if self.settings.optimizer == "adam":
             count = self.memory["step"].add_(1)
             adam_step(self.flat, self.gradient, self.memory["mean"], self.memory["square"], count, self.rate)

@@ -63,7 +63,7 @@ class Ratio:
 
     @property
     def places(self) -> np.ndarray:
-        """The logarithms in units of the spacing, int64 (n,)."""
+        """Return the logarithms in units of the spacing, int64 (n,)."""
         return self.lowest + np.arange(len(self.masses))
 
     @property
@@ -121,8 +121,8 @@ def one_step(apart: float, spacing: float) -> Ratio:
 def mean(a: Ratio, b: Ratio, weight: float) -> Ratio:
     """Return the distribution of weight·A + (1 − weight)·B for independent A and B, on the finer of their grids.
 
-    Two places that lie d apart make a value that lies a fixed number of spacings above the first: it is split between
-    the two places around it, and all pairs with this d are handled at once.
+    The mean of two grid points at distance d lies a fixed number of spacings above the first. It is split between the
+    two neighboring grid points, for all pairs at this distance at once.
     """
     spacing = min(a.spacing, b.spacing)
     a, b = a.refined(spacing), b.refined(spacing)
@@ -189,7 +189,8 @@ def of_presence(epoch: Ratio) -> list[Losses]:
 def of_replacement(epoch: Ratio) -> list[Losses]:
     """Return the loss of an epoch if the unit is replaced, which is the same in both directions: see *Neighbors*.
 
-    The s-th largest ratio meets the s-th smallest. Both are counted from their own end, where masses are small.
+    The s-th largest ratio is paired with the s-th smallest. Masses are small at both ends, so each is counted from its
+    own end.
     """
     masses, ratios = epoch.masses, np.exp(epoch.places * epoch.spacing)
     smallest = np.cumsum(np.append(epoch.zero, masses))
@@ -238,7 +239,7 @@ def epsilon(sigma: float, steps: int, epochs: int, delta: float, replaced: bool 
         steps: t, of an epoch.
         epochs: k ≥ 1, for each of which steps are drawn again.
         delta: in (0, 1).
-        replaced: replace_one neighbors; else a unit is in or out.
+        replaced: replace_one neighbors; otherwise a unit is in or out.
         beside: ρ = Δ²/2σ² ≥ 0 of a Gaussian mechanism without sampling, for one unit in or out, that is composed with
             the training.
     """
@@ -260,5 +261,5 @@ def profile(
 
 
 def unamplified(sigma: float, epochs: int, replaced: bool, beside: float) -> float:
-    """μ of the training for an attacker who knows every batch; arguments as for ``epsilon``."""
+    """Return μ of the training for an attacker who knows every batch; arguments as for ``epsilon``."""
     return sqrt((4 if replaced else 1) * epochs / sigma**2 + (4 if replaced else 2) * beside)

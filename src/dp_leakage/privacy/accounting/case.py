@@ -88,7 +88,7 @@ class Case:
 
     @property
     def steps_per_epoch(self) -> int:
-        """`Training.steps_per_epoch`."""
+        """Return `Training.steps_per_epoch`."""
         return self.training.steps_per_epoch
 
     @property
@@ -188,7 +188,7 @@ def check_share(noise: float, epsilon: float, delta: float) -> None:
 def _gaussian_delta(epsilon: float, sigma: float) -> float:
     """Return δ of one Gaussian mechanism at an ε, without `library`'s imports, which are slow during planning.
 
-    For an ε whose exponential overflows it is 0.
+    It is 0 if e^ε overflows.
     """
 
     def above(x: float) -> float:

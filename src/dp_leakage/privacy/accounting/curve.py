@@ -98,8 +98,8 @@ def _replaced(training: Training, relative: float, beside: float) -> TradeOff:
 
 
 def _allocated(training: Training, replaced: bool) -> TradeOff:
-    """Return the curve for balls in bins: at most that of an observer who knows every batch. The projection's unit is a
-    record.
+    """Return the curve for balls in bins, which is at most the curve of an observer who knows every batch. The
+    projection's unit is a record.
     """
     sigma, beside = training.mechanism.sigma, projection_cost(training, "add_remove")
     if training.mechanism.unit == "batch":
@@ -124,7 +124,7 @@ def _group(training: Training, neighbors: Neighbors) -> TradeOff | None:
 def poisson(training: Training, relative: float, replaced: bool, beside: float) -> TradeOff:
     """Return the curve for Poisson batches whose sums differ by up to one with the unit, with noise ``relative``.
 
-    Without the unit the sum lies in the middle if the unit is ``replaced``, else at one of the two ends.
+    Without the unit the sum lies in the middle if the unit is ``replaced``, otherwise at one of the two ends.
     """
     if training.rate == 1:
         return tradeoff.gaussian(sqrt(training.uses / relative**2 + 2 * beside))

@@ -126,7 +126,7 @@ def loss_profile(
     Args:
         rate: q in (0, 1).
         sigma: relative to how far neighboring data sets' sums lie apart if the unit is in the batch.
-        replaced: replace_one neighbors; else add_remove.
+        replaced: replace_one neighbors; otherwise add_remove.
         steps, beside: as for ``pld_epsilon``.
 
     Returns:
@@ -157,7 +157,7 @@ def loss_profile(
 
 
 def _composed(step: Any, steps: int) -> Any:
-    """``steps`` ≥ 1 compositions of a privacy loss distribution, at most ``AT_ONCE`` at a time."""
+    """Return ``steps`` ≥ 1 compositions of a privacy loss distribution, at most ``AT_ONCE`` at a time."""
     total = None
     while True:
         steps, here = divmod(steps, AT_ONCE)

@@ -75,7 +75,7 @@ def epsilon_spent(case: Case, amount: float | None = None) -> float:
 
 
 def noise_epsilon(case: Case, amount: float) -> float:
-    """ε of an amount of noise, σ or κ, from the accountant's own module (see `mechanisms.base`).
+    """Return ε of an amount of noise, σ or κ, from the accountant's own module (see `mechanisms.base`).
 
     The functions called there state formula, validity, neighbors and source.
     """
@@ -121,8 +121,8 @@ def least_noise(
         low, stride = low - stride, 2 * stride
         if exp(low) < LEAST_NOISE:
             raise UserError(
-                f"{what}: even noise of {LEAST_NOISE:g} stays below {target:g}, so none is the least; a smaller δ or "
-                "target needs some."
+                f"{what}: even noise of {LEAST_NOISE:g} stays below {target:g}, so there is no least noise; choose a "
+                "smaller δ or target."
             )
         f_low = excess(low)
     while f_high > 0:
