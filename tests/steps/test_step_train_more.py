@@ -228,6 +228,21 @@ def test_other_settings_and_other_code_train_all_models_again(data, tmp_path, co
         assert counted == [4]
 
 
+@pytest.mark.parametrize("engine", [{}, {"engine": "estimator", "architecture": FOREST, "mechanism": None}])
+def test_another_measure_of_use_keeps_all_models(engine, data, tmp_path, counted):
+    plain, other = (last_cell(study_of(2, **change), **engine) for change in ({}, {"utility": "f1"}))
+    source = data(study_of(2))
+    fresh = trained(other, source, tmp_path / "fresh")
+    trained(plain, source, tmp_path / "grown")
+    assert bytes_of(trained(other, source, tmp_path / "grown")) == bytes_of(fresh)
+    assert counted == [2, 2]
+    more = trained(other | {"repeats": 3}, source, tmp_path / "grown")
+    assert counted == [2, 2, 1]
+    trained(plain | {"repeats": 3}, source, tmp_path / "grown")
+    assert counted == [2, 2, 1]
+    assert bytes_of(more) != bytes_of(fresh)
+
+
 def test_on_a_gpu_all_models_are_trained_again_and_the_log_says_why(data, tmp_path, caplog):
     few, many = (last_cell(study_of(repeats)) for repeats in (2, 4))
     written = trained(few, data(study_of()), tmp_path / "grown")

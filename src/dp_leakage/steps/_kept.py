@@ -1,6 +1,7 @@
 """Models of an earlier run that a training with another number of repeats keeps, so that it trains the others alone.
 
-A model depends on its own seed alone, so the first k of K models have the bytes of k models trained by themselves.
+A model depends on its own seed alone, so the first k of K models have the bytes of k models trained by themselves. No
+model depends on the measure of use, unless tuning chooses by it, which the identity of the tuned rate contains.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from dp_leakage.steps import Json, log
 from dp_leakage.training.loop import History
 
 Tensors = Mapping[str, np.ndarray]
+ANY = ("repeats", "utility")  # settings that a single model does not depend on
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Kept:
 
 
 def kept_models(settings: Json, models: Path, history: Path, timing: Path, made: Json) -> Kept:
-    """Return the models that an earlier run trained by the same settings, except for the number of repeats.
+    """Return the models that an earlier run trained by the same settings, except for those of `ANY`.
 
     None are kept of files that are missing, damaged, or of other settings or code. On a GPU, batched kernels round
     differently with other models beside a model, and another version of a package may too: all are then trained again,
@@ -89,11 +91,16 @@ def kept_models(settings: Json, models: Path, history: Path, timing: Path, made:
 
 
 def _repeats(settings: Json, stamp: Json) -> int | None:
-    """Return the number of models in a file of the same training with another number; None if it is of another."""
+    """Return the number of models in a file whose settings differ in those of `ANY` alone; None otherwise."""
     others = stamp.get("settings", {})
-    repeats, wanted = others.get("repeats"), settings["repeats"]
-    same = identity(others | {"repeats": wanted}) == identity(settings) and identity(others) == stamp.get("identity")
-    return repeats if same and repeats != wanted else None
+    stamped = identity(others) == stamp.get("identity")
+    differs = identity(others) != identity(settings)
+    return others["repeats"] if stamped and differs and _of_models(others) == _of_models(settings) else None
+
+
+def _of_models(settings: Json) -> str:
+    """Return the identity of the settings that a model depends on."""
+    return identity({key: value for key, value in settings.items() if key not in ANY})
 
 
 def _rows(frame: Any) -> History:
