@@ -197,6 +197,28 @@ def test_of_520_worlds_at_the_limits_5_in_100_at_most_err_at_any_of_three_looks(
     assert planned <= ALPHA < careless
 
 
+# Of worlds with 1,000 records, how many name the setting inside both limits, at least: number of repeats → share.
+PROMISED = {
+    "a fifth inside, one attack": {16: 0.60, 32: 0.85},
+    "a fifth inside, three attacks": {16: 0.45, 32: 0.90},
+    "a quarter inside, three attacks": {24: 0.85},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROMISED)
+def test_a_setting_inside_both_limits_is_named_as_often_as_promised_and_as_by_an_oracle(name):
+    """Of 100 worlds of fixed seeds; the oracle knows which setting to test, on the same worlds."""
+    rng, found = np.random.default_rng([74, len(name)]), []
+    for _ in range(100):
+        study = draw(WITHIN[name], max(PROMISED[name]), rng)
+        seen = [conditions(study, repeats) for repeats in PROMISED[name]]
+        found.append([(bool(recommends(one)), oracle(one)) for one in seen])
+    for (named, known), promised in zip(np.mean(found, axis=0), PROMISED[name].values(), strict=True):
+        assert named >= promised
+        assert named >= known - 0.03
+
+
 def test_where_neighbors_are_clear_the_choice_costs_next_to_nothing():
     named, known = share(WITHIN["a fifth inside, three attacks"], 32, 20, 4)
     assert known - 0.05 <= named
