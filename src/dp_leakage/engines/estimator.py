@@ -126,7 +126,7 @@ def _found(name: str) -> Any:
             raise UserError(f"{name!r} {words}") from None
         raise
     if found is None:
-        raise UserError(f"{name!r} is not there: {package} has no {what!r}; {nearest(what, _classes(module))}")
+        raise UserError(f"{name!r} does not exist: {package} has no {what!r}; {nearest(what, _classes(module))}")
     return found
 
 
