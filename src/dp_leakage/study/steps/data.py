@@ -120,22 +120,22 @@ def data_identity(study: Study, dataset: str) -> str:
 
 STEPS["prepare_dataset"] = Step(
     {"prepared": paths.PREPARED},
-    lambda study, job: prepare_settings(study, job["dataset"]),
-    own=lambda study, job: files_of(prepare_settings(study, job["dataset"])["source"]),
+    lambda study, job: prepare_settings(study, job.dataset),
+    own=lambda study, job: files_of(prepare_settings(study, job.dataset)["source"]),
     memory=always(4000),
     minutes=always(30),
 )
 STEPS["learn_features"] = Step(
     {"features": paths.FEATURES},
-    lambda study, job: features_settings(study, job["dataset"]),
-    own=lambda study, job: _files_of_learning(features_settings(study, job["dataset"])),
+    lambda study, job: features_settings(study, job.dataset),
+    own=lambda study, job: _files_of_learning(features_settings(study, job.dataset)),
     memory=always(6000),
-    minutes=lambda study, job: public_minutes(features_settings(study, job["dataset"])["training"]["epochs"]),
+    minutes=lambda study, job: public_minutes(features_settings(study, job.dataset)["training"]["epochs"]),
 )
 STEPS["project_pca"] = Step(
     {"data": paths.DATA},
-    lambda study, job: project_settings(study, job["dataset"]),
-    reads=lambda study, job: {"features": paths.learned_for(study, job["dataset"])},
+    lambda study, job: project_settings(study, job.dataset),
+    reads=lambda study, job: {"features": paths.learned_for(study, job.dataset)},
     memory=always(6000),
     minutes=always(30),
 )
