@@ -98,12 +98,14 @@ OPENING = f"""# Ranking: every membership attack, undefended and at ε = {EPSILO
 
 Made by one command, `{{command}}` (`benchmarks/ranking.py`), at the {{scale}} scale. {{records}}
 
-- Targets by coins; references, where an attack has any, under the same defense, of which each record is in half.
+- Targets are trained with random inclusion. References, if an attack has any, are trained under the same defense, and
+  each record is in half of them.
 - `loss_trace` sees the losses of all epochs. `shokri` and `shokri_trees` learn from shadow models, as many as there are
   references, each trained on half of the new records under the same defense.
 - The noise is Gaussian, of Poisson batches, with δ = {DELTA:g} (`pld`, add/remove).
-- 95 % intervals over targets and records; seconds of one core for one target, beside other work, without the training
-  of references. Sorted by the AUC without a defense. What a defense hides is in [attacks](attacks.md).
+- 95 % intervals are over targets and records; seconds are of one core for one target, beside other work, without the
+  training of references. Rows are sorted by the AUC without a defense. [attacks](attacks.md) has defenses that hide
+  outputs.
 {{peers}}
 """
 HEAD = "| attack | references | AUC | TPR at 1 % | at .1 % | seconds | AUC, ε = 8 | TPR at 1 % | at .1 % |"

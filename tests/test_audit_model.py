@@ -121,7 +121,9 @@ def test_an_attacker_who_averages_sees_through_dropout_that_is_left_on(ensemble,
 
     with pytest.raises(UserError, match="expected a model without random numbers, or with draws"):
         answers(0.5)
-    with pytest.raises(UserError, match="'draws' of own_dropping:Net is 0; expected a whole number from 1 on"):
+    with pytest.raises(
+        UserError, match="'draws' of own_dropping:Net is 0; expected the number of answers to average, at least 1"
+    ):
         answers(0.5, draws=0)
     averaged = answers(0.5, draws=64)
     net = import_module("own_dropping").Net(10, 0.5)
@@ -810,6 +812,8 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     assert "key: d.csv has no column 'name'" in error_of(capsys, "--model", "m.onnx", *listed_there, "--key", "name")
     (here / "w.pt").write_bytes(b"\x80\x04no weights")
     named = ("--model", "no_such_nets:Net", "--weights", "w.pt")
-    assert "draws: few; expected a whole number from 1 on" in error_of(capsys, *named, "--draws", "few", *given)
+    assert "draws: few; expected the number of answers to average, at least 1" in error_of(
+        capsys, *named, "--draws", "few", *given
+    )
     words = error_of(capsys, *named, *given)
     assert "cannot be imported" in words

@@ -116,7 +116,9 @@ def test_a_study_has_a_seed_of_its_own_unless_one_is_given(capsys):
     assert loaded(file).spec["seed"] == seeds[0]
     for wrong in ("-1", "x", "1234567890"):
         new_study("wine.csv", "--label", "target", "--seed", wrong, name="wrong", status=1)
-        assert f"seed: '{wrong}' is no seed; expected a whole number from 0 on" in capsys.readouterr().err
+        assert (
+            f"seed: '{wrong}' is not a seed; expected a whole number of at most nine digits" in capsys.readouterr().err
+        )
 
 
 def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
@@ -231,7 +233,7 @@ def test_data_that_will_not_do_are_refused_in_a_sentence_and_nothing_is_written(
     ("name", "data", "sentence"),
     [
         ("My Study", "wine.csv", "is not a valid name; expected"),
-        ("taken", "wine.csv", "is there already"),
+        ("taken", "wine.csv", "exists already"),
         ("reconstruct", "wine.csv", "is reserved here"),
         ("mine", "nowhere.csv", "does not exist"),
         ("mine", "", "data is missing"),
@@ -336,6 +338,19 @@ def test_a_new_study_says_before_it_runs_how_likely_it_decides_and_keeps_that_as
     assert re.search(said, sentence)
     comment = " ".join(line.removeprefix("#").strip() for line in file.read_text().splitlines() if line[:1] == "#")
     assert sentence in comment
+
+
+def test_a_new_study_plans_one_look_and_says_what_a_second_would_bring_and_cost(capsys):
+    table("t.csv", 900)
+    file = new_study("t.csv", "--label", "y")
+    assert "looks" not in loaded(file).spec
+    assert "to look again with 32, add the key looks: [16, 32] before the first run" in file.read_text()
+    said = capsys.readouterr().out
+    alone = int(re.search(r"With 16 repeats, .* probability of about (\d+) %", said)[1])
+    found = re.search(
+        r"With looks: \[16, 32\], it is about (\d+) % at the first look and about (\d+) % by the second", said
+    )
+    assert int(found[1]) < alone < int(found[2])
 
 
 def test_as_many_records_as_it_asks_for_suffice(capsys):

@@ -104,7 +104,7 @@ def test_the_ten_misses_of_the_enhanced_attack_are_explained_by_departures_from_
     enhanced = rows["setting"].str.contains("attack=enhanced_mia", na=False)
     missed = rows[(rows["paper"] == "zhang2020") & (rows["artefact"] == "table1") & enhanced]
     missed = missed[missed["outcome"] == "outside"]
-    assert missed["why"].str.startswith(f"not known; {START}").tolist() == [True] * 10
+    assert missed["why"].str.startswith(f"not known. {START}").tolist() == [True] * 10
     near_black = pd.read_csv(RESULTS / "zhang2020" / "table1_near_black.csv").set_index("class")
     near_black = near_black[near_black["attack"] == "inversion_l1"]
     assert near_black.index[near_black["inside"] != True].tolist() == [9]  # noqa: E712

@@ -549,7 +549,7 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
             "mine.py",
             "ATTACK = {'family': 'membership', 'settings': {'a': {'type': 'integer', 'minimum': 1, 'default': 0}}}\n"
             + SCORE,
-            "key 'settings.a.default' is 0; expected a whole number from 1 on",
+            "key 'settings.a.default' is 0; expected a whole number of at least 1",
         ),
         (
             "mine.py",
@@ -915,7 +915,7 @@ def test_a_plugins_accountant_says_nothing_about_a_training_without_the_plugin(t
         "figures": {},
         "defenses": [{"defense": "none"}, entry | {"defense": "gaussian"}],
     }
-    with pytest.raises(UserError, match="'halved' accounts for what plugin halved does, which this mechanism does not"):
+    with pytest.raises(UserError, match="'halved' is for the mechanism of plugin halved"):
         quickstart(tmp_path, **changes)
 
 

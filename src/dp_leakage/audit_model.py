@@ -35,7 +35,7 @@ from dp_leakage.models.architectures import ARCHITECTURES, build
 from dp_leakage.new_study import check_study_name, columns_of, path_in_study
 from dp_leakage.options.audit_model import parser
 from dp_leakage.provenance.files import write_text
-from dp_leakage.report.claims import Telling
+from dp_leakage.report.claims import ClaimWriter
 from dp_leakage.report.elsewhere import unlike
 
 SEED = 1
@@ -125,8 +125,8 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     asked = nonmembers - known - shadowed
     if given.shadow and shadowed < LEAST_SHADOWED:
         raise UserError(
-            f"{given.source['path']} has {nonmembers} non-members, of which shadow models would know {shadowed}; valid "
-            f"with shadow models are at least {int(LEAST_SHADOWED / SHADOWED)} non-members"
+            f"{given.source['path']} has {nonmembers} non-members, and shadow models would know "
+            f"{shadowed} of them; expected at least {int(LEAST_SHADOWED / SHADOWED)} non-members for shadow models"
         )
     roles = {MEMBERS: members, OUTSIDERS: asked, "reference_pool": known}
     roles |= {"shadow_pool": shadowed} if given.shadow else {}
@@ -261,7 +261,7 @@ def _dependence(raw: Raw, others: Outputs, file: Path) -> str:
 
 
 def _resemblance(raw: Raw, path: Path, file: Path, models: int, references: int) -> str:
-    """Warn if the references differ from the models under attack; else ""."""
+    """Warn if the references differ from the models under attack; otherwise ""."""
     data = Dataset(raw.x, raw.y, {}, np.array([], dtype=np.int64))
     said = []
     for role, count, architecture in (
@@ -270,7 +270,7 @@ def _resemblance(raw: Raw, path: Path, file: Path, models: int, references: int)
     ):
         found = answers({"role": role, "architecture": architecture}, data, [], [0] * count)
         said += [found.correct(raw.y), found.trained_on]
-    return unlike(resemblance(*said), Telling()).strip()
+    return unlike(resemblance(*said), ClaimWriter()).strip()
 
 
 def _given_models(file: Path, found: Outputs, path: Path) -> tuple[Outputs, Json]:
@@ -363,7 +363,7 @@ def _draws(options: argparse.Namespace) -> dict[str, int]:
     if not options.draws:
         return {}
     if not options.draws.isdecimal() or int(options.draws) < 1:
-        raise UserError(f"draws: {options.draws}; expected a whole number from 1 on, of answers to average")
+        raise UserError(f"draws: {options.draws}; expected the number of answers to average, at least 1")
     return {"draws": int(options.draws)}
 
 

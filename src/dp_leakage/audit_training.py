@@ -64,7 +64,7 @@ def scored(
         train: see the module.
         data: its members are trained on, ``canaries`` of them replaced.
         canary: ``mislabeled``, ``optimized``, ``blank`` or ``feature``.
-        canaries: m, per model, at places drawn again for each.
+        canaries: m, per model, at positions drawn separately for each model.
         models: K.
         seed: draws canaries and coins; the trainings get seeds derived from it.
 
@@ -331,7 +331,7 @@ def _data(path: str, records: int) -> Dataset:
         )
     if y.dtype.kind not in "biuf" or y.ndim != 1 or not (np.isfinite(y) & (y == np.floor(y)) & (y >= 0)).all():
         raise UserError(
-            f"{where}: y is {y.dtype} of shape {y.shape}; expected a whole number from 0 on for each record"
+            f"{where}: y is {y.dtype} of shape {y.shape}; expected a class number, counted from 0, for each record"
         )
     with np.errstate(over="ignore"):  # becomes an infinity, which is refused
         x = x.astype(np.float32)

@@ -10,6 +10,7 @@ import re
 import secrets
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil, log10
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,9 @@ from dp_leakage.metrics.utility import utility_for
 from dp_leakage.options.new_study import parser
 from dp_leakage.provenance.files import write_text
 from dp_leakage.report.answer import Acceptable
+from dp_leakage.report.caveats import RARELY
 from dp_leakage.report.forecast import WANTED
 from dp_leakage.report.planned import LEAKS, LOSES, Planned
-from dp_leakage.report.words import RARELY
 from dp_leakage.study.file import study_files
 from dp_leakage.study.protocol import seed_of
 
@@ -69,7 +70,10 @@ COMMENTS = {
         "are the attackers' references, so that no further model is trained."
     ),
     "utility": "The measure of use: nearly all records have one class, so that accuracy would say little.",
-    "repeats": "Models per cell; more make the intervals narrower and the attacks stronger.",
+    "repeats": (
+        "Models per cell. One look is planned, which may err in 5 % of studies; to look again with 32, add the key "
+        "looks: [16, 32] before the first run, and each look may err in 2.5 %."
+    ),
     "defenses": "The last has Poisson batches, accounted for with Rényi divergences: the usual way; a cell for each ε.",
     "tune": (
         "Each cell trains with the rate that is best on the records of the role tuning. Without this key, with the one "
@@ -168,7 +172,7 @@ def path_in_study(path: Path) -> str:
     """
     path = Path(os.path.realpath(path))  # which a loop of links does not make fail
     if any("\ud800" <= c <= "\udfff" for c in str(path)):
-        raise UserError(f"{str(path)!r} has a name that is no UTF-8 text; rename it")
+        raise UserError(f"{str(path)!r} has a name that is not UTF-8 text; rename it")
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
@@ -247,24 +251,30 @@ def _power(spec: Json, roles: dict[str, int], what: str, tested: int) -> list[st
         tested: effective number of records on which use is measured.
     """
     membership = sum(ATTACKS[attack].family == "membership" for attack in spec["attacks"])
-    planned = Planned(roles[POOL], tested, spec["repeats"], membership, len(spec["models"]))
+    planned = Planned(roles[POOL], tested, (spec["repeats"],), membership, len(spec["models"]))
     limits = Acceptable()
-    probability, enough = planned.probability(limits), planned.enough(limits)
-    about = "less than" if probability < RARELY else "more than" if probability > SURE else "about"
-    shown = f"{about} {100 * min(max(probability, RARELY), SURE):.0f} %"
+    (probability,) = planned.probabilities(limits)
     words = (
-        f"With {planned.repeats} repeats, a setting that loses {100 * LOSES * limits.accuracy_loss:g} % and has an "
-        f"advantage of {LEAKS * limits.advantage:g} is recommended with a probability of {shown}."
+        f"With {spec['repeats']} repeats, a setting that loses {100 * LOSES * limits.accuracy_loss:g} % and has an "
+        f"advantage of {LEAKS * limits.advantage:g} is recommended with a probability of {_about(probability)}."
     )
-    wanted = f"{100 * WANTED:.0f} %"
     if probability >= WANTED:
         return [words]
-    if enough is not None:
-        return [f"{words} {enough} repeats make it {wanted} (key repeats)."]
+    wanted, looks = f"{100 * WANTED:.0f} %", (spec["repeats"], 2 * spec["repeats"])
+    at_first, by_second = map(_about, replace(planned, looks=looks).probabilities(limits))
+    twice = f"With looks: {[*looks]}, it is {at_first} at the first look and {by_second} by the second."
+    if (enough := planned.enough(limits)) is not None:
+        return [f"{words} {enough[0]} repeats make it {wanted} (key repeats).", twice]
     if (times := planned.times_records(limits)) is None:
-        return [words]
+        return [words, twice]
     more = two_digits(times * sum(roles.values()))
-    return [f"{words} More repeats do not make it {wanted}; about {more:,} {what} do."]
+    return [f"{words} More repeats do not make it {wanted}; about {more:,} {what} do.", twice]
+
+
+def _about(probability: float) -> str:
+    """Return a probability in words, without the digits that it does not have."""
+    about = "less than" if probability < RARELY else "more than" if probability > SURE else "about"
+    return f"{about} {100 * min(max(probability, RARELY), SURE):.0f} %"
 
 
 def beware(remarks: list[str]) -> list[str]:
@@ -406,7 +416,7 @@ def _seed(given: str) -> int:
     if not given:
         return secrets.randbelow(10**9)
     if not NUMBER.fullmatch(given):
-        raise UserError(f"seed: {given!r} is no seed; expected a whole number from 0 on, of nine digits at most")
+        raise UserError(f"seed: {given!r} is not a seed; expected a whole number of at most nine digits")
     return int(given)
 
 
@@ -414,7 +424,7 @@ def check_study_name(name: str, file: Path) -> None:
     """Refuse a name that would break this or another study's targets."""
     check_name(name, "name")
     if file.exists() or file.is_symlink():
-        raise UserError(f"name: {file} is there already; choose another name, or remove it")
+        raise UserError(f"name: {file} exists already; choose another name, or remove it")
     for other in [*study_files(STUDIES), *study_files(file.parent)]:
         if name in _targets(other):
             raise UserError(f"name: '{name}' is a target of the study in {other}; choose another name")
@@ -435,5 +445,7 @@ def _size(text: str) -> list[int]:
     """Parse ``32x24``, or ``32`` for a square. Raises UserError."""
     sides = text.split("x")
     if len(sides) > 2 or not all(SIDE.fullmatch(side) for side in sides):
-        raise UserError(f"size: {text!r} is no size; expected HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each")
+        raise UserError(
+            f"size: {text!r} is not a size; expected HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each"
+        )
     return [int(sides[0]), int(sides[-1])]

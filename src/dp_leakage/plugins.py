@@ -224,9 +224,7 @@ def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
                 f"plugin {path}, line {node.lineno}: {words}; expected a plain def or class, or another name"
             )
     if functions.keys() >= {"noise", "Noise"}:
-        raise UserError(
-            f"plugin {path}: it defines both noise and Noise, of which one would not act; define one of them"
-        )
+        raise UserError(f"plugin {path}: it defines both noise and Noise; remove one of them")
 
 
 def _named(node: ast.stmt) -> Iterator[str]:

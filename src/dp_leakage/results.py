@@ -175,7 +175,7 @@ class Results:
 
     @cached_property
     def metrics(self) -> "pd.DataFrame":
-        """The metrics of all cells: what `Cell.metrics` has, and the cell's dataset, model, defense, ε, …"""
+        """Metrics of all cells: the columns of `Cell.metrics`, and the cell's dataset, model, defense, ε, …"""
         from dp_leakage.steps._metrics import joined
 
         read = [read_table(cell.folder / "metrics.parquet") for cell in self.cells.values()]
@@ -183,7 +183,7 @@ class Results:
 
     @cached_property
     def curves(self) -> "pd.DataFrame":
-        """The training curves of all cells: what `Cell.curves` has, and ``dataset``, ``model``, ``defense``."""
+        """Training curves of all cells: the columns of `Cell.curves`, ``dataset``, ``model`` and ``defense``."""
         import pandas as pd
 
         names = ("dataset", "model", "defense")

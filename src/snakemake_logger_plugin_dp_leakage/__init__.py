@@ -108,9 +108,9 @@ class LogHandler(LogHandlerBase):
             self.progress = None
 
     def close(self) -> None:
-        """Snakemake ends."""
-        self.finish()
+        """Snakemake ends, perhaps by a signal before this handler was set up."""
         if self in _running:
+            self.finish()
             _running.remove(self)
         super().close()
 

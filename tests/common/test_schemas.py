@@ -18,7 +18,7 @@ TEXT = {"type": "string", "minLength": 1}
 PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "prefixItems": [TEXT, {"type": "number"}]}
 ROW = {"type": "object", "additionalProperties": False, "required": ["label"], "properties": {"label": TEXT}}
 CASES = {
-    "a whole number from 1 on": (COUNT, [1, 7], [0, 1.0, True, None, 2**63]),
+    "a whole number of at least 1": (COUNT, [1, 7], [0, 1.0, True, None, 2**63]),
     "a whole number from 1 to 18": (COUNT | {"maximum": 18}, [1, 18], [0, 19]),
     "a number": ({"type": "number"}, [-1.5, 3, 10**400], [True, "3", float("inf"), float("nan"), None]),
     "a number above 0 and below 1": (RATE, [0.5], [0, 1]),
@@ -26,7 +26,7 @@ CASES = {
     "low or null": ({"enum": ["low", None]}, ["low", None], ["lo", 3]),
     "true or false": ({"type": "boolean"}, [True], [1, "yes"]),
     "a text": (TEXT, ["a"], ["", 1]),
-    "a list of items, each a whole number from 1 on": ({"type": "array", "items": COUNT}, [[], [1, 2]], [[0], 1]),
+    "a list of items, each a whole number of at least 1": ({"type": "array", "items": COUNT}, [[], [1, 2]], [[0], 1]),
     "a list of one or more items, each a text": ({"type": "array", "minItems": 1, "items": TEXT}, [["a"]], [[], [""]]),
     "a list of 2 items, each a text": (
         {"type": "array", "minItems": 2, "maxItems": 2, "items": TEXT}, [["a", "b"], ("a", "b")], [["a"], "ab"],
@@ -91,7 +91,8 @@ SCHEMA = table(
         ),
         (
             {"how": "atuo"},
-            "f.yaml: key 'top.how' is 'atuo'; did you mean 'auto'? Valid: auto or fixed, or a whole number from 1 on",
+            "f.yaml: key 'top.how' is 'atuo'; did you mean 'auto'? Valid: auto or fixed, or a whole number of at least "
+            "1",
         ),
         ({"rows": [{"lable": "a"}]}, "f.yaml: unknown key 'top.rows.0.lable'; did you mean 'label'? Valid: label"),
         ({"rows": [{}]}, "f.yaml: key 'top.rows.0' lacks the key 'label'; it is required"),

@@ -462,9 +462,9 @@ def nets(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("subprocess:check_output", "of Python's own library"),
-        ("os:system", "of Python's own library"),
-        ("importlib.metadata:version", "of Python's own library"),
+        ("subprocess:check_output", "to Python's standard library"),
+        ("os:system", "to Python's standard library"),
+        ("importlib.metadata:version", "to Python's standard library"),
         ("numpy:load", "is not a torch.nn.Module"),
         ("torch:load", "is not a torch.nn.Module"),
         ("torch.nn.functional:linear", "is not a torch.nn.Module"),
@@ -510,7 +510,7 @@ def test_a_study_that_names_a_program_as_its_model_runs_nothing(unrun):
     unrun.configure(models={"mlp": {"engine": "opacus", "architecture": architecture}})
     target = "results/quickstart-smoke/digits/mlp/none/target.safetensors"
     text = unrun.snakemake(target, "--cores", "1", check=False)
-    assert "of Python's own library" in text
+    assert "to Python's standard library" in text
     assert not list(unrun.folder.rglob("ran"))
 
 

@@ -83,7 +83,7 @@ def test_too_many_canaries_are_refused_with_the_number_that_there_can_be():
 
 
 def test_a_feature_of_its_own_needs_flat_records():
-    with pytest.raises(UserError, match="valid there: blank or gradient"):
+    with pytest.raises(UserError, match="use blank or gradient"):
         place(IMAGES, "feature", 1, True, 0)
 
 

@@ -95,7 +95,7 @@ def test_given_rows_confine_a_role_and_are_drawn_first():
     ("roles", "official", "words"),
     [
         ({"a": 1000, "b": 900}, None, ["b needs 900", "797 of 1,797", "a: 1,000, b: 900"]),
-        ({"a": 0}, None, ["a is 0", "from 1 on"]),
+        ({"a": 0}, None, ["a is 0", "at least 1"]),
         ({"a": -5}, None, ["a is -5"]),
         ({"a": 11}, {"a": np.arange(10)}, ["a needs 11", "only 10"]),
     ],

@@ -276,10 +276,10 @@ def _forget_a_cell(workflow, chance: random.Random) -> None:
 
 
 def _whole_files(workflow, expected: dict[str, str]) -> list[str]:
-    """Files of finished jobs that nothing asks to make anew."""
+    """Files of finished jobs that nothing asks to make anew, temporary ones apart."""
     marks = workflow.folder / ".snakemake" / "incomplete"
     unfinished = {b64decode(mark.name).decode() for mark in marks.rglob("*") if mark.is_file()}
-    whole = [path for path, digest in workflow.hashes().items() if digest == expected[path]]
+    whole = [path for path, digest in workflow.hashes().items() if digest == expected.get(path)]
     lasting = [path for path in whole if path.endswith(LASTING) or "/attack/" in path]
     return [path for path in lasting if str((workflow.results / path).relative_to(workflow.folder)) not in unfinished]
 

@@ -204,7 +204,7 @@ def asked(words: str) -> str | None:
 def made(folder: Path, target: str = "new-study", **options: str) -> str | None:
     """What a command of the Makefile complains of."""
     done = make(folder, target, **options)
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("make: ")]
+    lines = [line for line in done.stderr.splitlines() if not re.match(r"make(\[\d+\])?: ", line)]
     return "\n".join(lines) if done.returncode else None
 
 

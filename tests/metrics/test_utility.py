@@ -1,5 +1,7 @@
 """Measures of use: scikit-learn's own numbers, intervals that hold, paired losses, and the default for rare classes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from registries import unchanged
@@ -9,7 +11,7 @@ from dp_leakage import plugins
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.utilities import ACCURACY, UTILITIES
 from dp_leakage.metrics.contrast import kept_use
-from dp_leakage.metrics.utility import BLOCKS, guessed_use, lost_use, measured_use, utility_for
+from dp_leakage.metrics.utility import BLOCKS, Use, guessed_use, lost_use, measured_use, utility_for
 
 OTHERS = [name for name in UTILITIES if name != ACCURACY]
 
@@ -123,6 +125,19 @@ def test_the_test_of_a_loss_at_the_limit_errs_as_rarely_as_its_level():
         own, base = measured_use("auroc", y, worse, y), measured_use("auroc", y, told, y)
         passed += kept_use(own, base, 0.9).is_above(0.0, 0.05)
     assert passed <= 24
+
+
+def test_few_records_with_a_long_lower_tail_pass_a_test_little_more_often_than_its_level():
+    """Ten records of a rare class, exponential ones; at 2.5 %, 59 of 1,000 studies pass, and 90 by symmetric limits."""
+    rng, nothing, passed, symmetric = np.random.default_rng(0), Use(np.zeros(1), np.zeros((1, BLOCKS)), BLOCKS), 0, 0
+    for _ in range(1000):
+        reached = 1 - rng.exponential(size=10)  # 0 on average
+        influences = np.zeros((4, BLOCKS))
+        influences[:, :10] = BLOCKS / 9 * (reached - reached.mean())
+        found = kept_use(Use(reached.mean() + 0.001 * rng.normal(size=4), influences, BLOCKS), nothing)
+        passed += found.is_above(0.0, 0.025)
+        symmetric += replace(found, third=0.0).is_above(0.0, 0.025)
+    assert passed <= 75 < symmetric
 
 
 def first(found):

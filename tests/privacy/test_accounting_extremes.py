@@ -76,7 +76,7 @@ def test_a_delta_that_needs_no_noise_is_said_in_a_sentence(capsys):
     """A record is in no batch with a chance of e⁻¹, so δ = 0.9 holds without any noise."""
     asked = ["--delta", "0.9", "--epochs", "1", "--batch-size", "10", "--dataset-size", "60000"]
     assert main(["sigma", "--epsilon", "1", "--sampler", "wor", "--neighbors", "replace_one", *asked, "--all"]) == 0
-    assert "epsilon: even noise of 1e-100 stays below 1, so none is the least" in capsys.readouterr().out
+    assert "epsilon: even noise of 1e-100 stays below 1, so there is no least noise" in capsys.readouterr().out
 
 
 def test_epsilon_is_continuous_where_the_closed_bound_takes_over():

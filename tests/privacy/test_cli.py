@@ -22,17 +22,21 @@ def table(capsys, *arguments):
     return [line.split() for line in lines]
 
 
+EPSILON, SIGMA = ["epsilon", "--noise-multiplier", "1.1"], ["sigma", "--epsilon", "2"]
+
+
 @pytest.mark.parametrize(
-    ("asked", "row"),
+    ("question", "asked", "row"),
     [
-        ([], ["pld", "poisson", "add_remove"]),
-        (["--neighbors", "replace_one"], ["pld", "poisson", "replace_one"]),
-        (["--accountant", "rdp"], ["rdp", "poisson", "add_remove"]),
-        (["--accountant", "rdp", "--sampler", "wor"], ["rdp", "wor", "replace_one"]),
-        (["--sampler", "shuffle"], ["gdp", "shuffle", "zero_out"]),  # naive's smaller ε would be no bound
+        (EPSILON, [], ["pld", "poisson", "add_remove"]),
+        (EPSILON, ["--neighbors", "replace_one"], ["pld", "poisson", "replace_one"]),
+        (EPSILON, ["--accountant", "rdp"], ["rdp", "poisson", "add_remove"]),
+        (EPSILON, ["--accountant", "rdp", "--sampler", "wor"], ["rdp", "wor", "replace_one"]),
+        (EPSILON, ["--sampler", "shuffle"], ["gdp", "shuffle", "zero_out"]),  # naive's smaller ε would be no bound
+        (SIGMA, [], ["pld", "poisson", "add_remove"]),
+        (SIGMA, ["--sampler", "shuffle"], ["gdp", "shuffle", "zero_out"]),
     ],
 )
-@pytest.mark.parametrize("question", [["epsilon", "--noise-multiplier", "1.1"], ["sigma", "--epsilon", "2"]])
 def test_without_all_the_row_is_printed_that_the_options_ask_for(capsys, question, asked, row):
     assert main([*question, *asked, *TRAINING]) == 0
     (_, line) = capsys.readouterr().out.splitlines()

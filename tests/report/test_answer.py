@@ -14,12 +14,12 @@ from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.rows import NUMBERS, QUALIFIERS
 from dp_leakage.metrics.thresholds import PARTS
 from dp_leakage.report import Acceptable, Answer, Setting, answers, claims_of, most_exposed, singled_out, tables
-from dp_leakage.report.claims import Telling
+from dp_leakage.report.claims import ClaimWriter
 from dp_leakage.report.guarantees import Proven, proven_words, risk_words
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.refuted import refuted_claims
+from dp_leakage.report.sentences import UNAWARE
 from dp_leakage.report.verdicts import reach_words, verdicts
-from dp_leakage.report.words import UNAWARE
 
 STRONGEST_IS_YEOM = {"attack": "strongest", "of": "yeom"}
 
@@ -687,26 +687,26 @@ def proven(advantage: float, **more: object) -> Proven:
 
 
 def test_what_is_proven_is_said_rounded_up() -> None:
-    assert proven_words(proven(0.2112), Telling()) == (
+    assert proven_words(proven(0.2112), ClaimWriter()) == (
         "No attack can have an advantage above 0.212 (proven) or identify more than 12.0 % of the members at 1 % false "
         "positives or 2.1 % of the members at 0.1 % false positives (μ = 0.50)."
     )
-    assert "rules out next to nothing" in proven_words(proven(0.95), Telling())
-    assert "μ" not in proven_words(proven(0.3, exact=False), Telling())
-    assert proven_words(None, Telling()) == "Nothing is proven of attacks that were not tried."
+    assert "rules out next to nothing" in proven_words(proven(0.95), ClaimWriter())
+    assert "μ" not in proven_words(proven(0.3, exact=False), ClaimWriter())
+    assert proven_words(None, ClaimWriter()) == "Nothing is proven of attacks that were not tried."
 
 
 def test_the_risk_is_said_in_people_by_bayes_rule_measured_and_proven() -> None:
     leak = Leak("yeom", 1, Estimate(0.1, 0.0, 0.2), {0.01: Estimate(0.06, 0.03, 0.09)}, Estimate(0.6, 0.5, 0.7))
-    words = risk_words(leak, proven(0.3), Telling())
+    words = risk_words(leak, proven(0.3), ClaimWriter())
     assert "wrongly accuses one in 100 people who were not in the training data" in words
     # 0.01 · 0.06 against 0.99 · 0.01, of ten: 0.57; proven 0.12 in place of 0.06: 1.08.
     assert "one in a hundred of the people tested was in the training data, 0.6 [0.3, 0.8] (at random 0.1)" in words
     assert "no attack exceeds 1.1" in words
     assert "one in ten of the people tested was in the training data, 4.0 [2.5, 5.0] (at random 1)" in words
     assert "half of the people tested were in the training data, 8.6 [7.5, 9.0] (at random 5)" in words
-    assert "no attack exceeds" not in risk_words(leak, None, Telling())
-    assert risk_words(None, None, Telling()) == ""
+    assert "no attack exceeds" not in risk_words(leak, None, ClaimWriter())
+    assert risk_words(None, None, ClaimWriter()) == ""
 
 
 def test_the_page_says_that_the_choice_among_cells_is_not_covered_by_epsilon(frame: pd.DataFrame) -> None:

@@ -50,7 +50,7 @@ from dp_leakage.report.refuted import refuted_claims
 from dp_leakage.table.words import name as words_of
 
 ONCE_IN = 1e-5
-FEW, MANY = 4, 42  # studies of each world
+FEW, MANY = 3, 42  # studies of each world
 # What attackers lose who must choose their threshold by so few records, and what ties leave between two thresholds: by
 # so much may a truth be above an interval, never below.
 COST = defaultdict(float, {"reached_advantage": 0.03, "members_exposed": 1})

@@ -7,7 +7,7 @@ import pytest
 
 from dp_leakage.metrics.rows import CELL, MEASURED, QUALIFIERS, completed
 from dp_leakage.report import Acceptable, ReportContext, answers, claims_of, render
-from dp_leakage.report.claims import Telling
+from dp_leakage.report.claims import ClaimWriter
 from dp_leakage.report.tables import learning_rates
 from dp_leakage.report.tuned import UNTUNED, tuned_of, tuned_words
 
@@ -44,7 +44,7 @@ def test_a_missed_budget_is_told_with_what_else_may_be_tuned(tuned: pd.DataFrame
 
 
 def test_without_rates_tried_nothing_is_said_of_them(metrics: pd.DataFrame, context: ReportContext) -> None:
-    assert tuned_words(tuned_of(metrics), Telling()) == ""
+    assert tuned_words(tuned_of(metrics), ClaimWriter()) == ""
     assert learning_rates(metrics) == []
     assert "The learning rates" not in render(context)
 

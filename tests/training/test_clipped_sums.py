@@ -50,12 +50,18 @@ def losing(count, dtype, share):
     return terms.to(dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("bound", ["clip", "normalize"])
 @pytest.mark.parametrize(
-    ("channels", "side", "kernel"), [(32, 6, 3), (64, 6, 3), (128, 8, 3), (128, 9, 3), (256, 12, 3), (128, 12, 5)]
+    ("channels", "side", "kernel", "dtype"),
+    [
+        (64, 6, 3, torch.float32),
+        (128, 8, 3, torch.float32),
+        (128, 9, 3, torch.float64),
+        (256, 12, 3, torch.float32),
+        (128, 12, 5, torch.float32),
+    ],
 )
-def test_a_convolution_whose_positions_cancel_stays_within_the_bound(channels, side, kernel, bound, dtype):
+def test_a_convolution_whose_positions_cancel_stays_within_the_bound(channels, side, kernel, dtype, bound):
     """The inputs of the large convolution are 1, and its output gradients what the last layer's weights say.
 
     They are 0 at positions whose patches reach over the border.

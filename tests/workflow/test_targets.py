@@ -1,6 +1,7 @@
 """What is asked for on the command line: targets and files that do not exist, and studies that cannot be read."""
 
 import pytest
+from workflow_copies import fresh
 
 from dp_leakage.study.targets import asked, asks_for, needed
 
@@ -121,24 +122,36 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
-def test_a_study_that_cannot_be_read_is_named_and_left_out_unless_it_is_asked_for(unrun, case):
-    content = BROKEN[case]
-    file = unrun.folder / "studies" / "broken.yaml"
-    file.parent.mkdir()
-    if content is None:
-        quickstart = (unrun.folder / "workflow" / "studies" / "quickstart.yaml").read_text()
-        content = quickstart.replace("study: quickstart", "study: quickstart_report")
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    text = unrun.snakemake("-n", "quickstart")
-    assert "left out: " in text
-    assert "studies/broken.yaml" in text
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory):
+    """A workflow with all of these studies."""
+    whole = fresh(tmp_path_factory.mktemp("broken"))
+    folder = whole.folder / "studies"
+    folder.mkdir()
+    quickstart = (whole.folder / "workflow" / "studies" / "quickstart.yaml").read_text()
+    for number, content in enumerate(BROKEN.values()):
+        if content is None:
+            content = quickstart.replace("study: quickstart", "study: quickstart_report")
+        (folder / f"broken{number}.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())
+    return whole
+
+
+def test_studies_that_cannot_be_read_are_named_and_left_out(broken):
+    text = broken.snakemake("-n", "quickstart")
+    left_out = [line for line in text.splitlines() if "left out: " in line]
+    assert all(any(f"studies/broken{number}.yaml" in line for line in left_out) for number in range(len(BROKEN))), text
     assert "train_target" in text
-    asked_for = unrun.snakemake("-n", "broken", check=False)
-    assert "error: " in asked_for
-    assert "studies/broken.yaml" in asked_for
-    assert "Traceback" not in text + asked_for
-    assert not (unrun.folder / "ran").exists()
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_study_that_cannot_be_read_is_named_if_it_is_asked_for(broken, case):
+    number = [*BROKEN].index(case)
+    text = broken.snakemake("-n", f"broken{number}", check=False)
+    assert "error: " in text
+    assert f"studies/broken{number}.yaml" in text
+    assert "Traceback" not in text
+    assert not (broken.folder / "ran").exists()
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ class Attack:
 
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).
-        family: target of the attack; ``utility`` is no attack and measures how well the model serves its users.
+        family: target of the attack; ``utility`` is not an attack and measures the model's use.
         label: its name in figures and reports; "" for the name that studies give it, with spaces.
         needs: the auxiliary models that it compares with or learns from.
         settings: every setting that the attack knows, with its default.

@@ -1,6 +1,4 @@
-"""Attribute inference (Yeom et al. 2018): guess, of two values of a feature, the one with the more member-like
-loss.
-"""
+"""Attribute inference (Yeom et al. 2018): guess the value of a feature, among two, whose loss is more member-like."""
 
 from typing import Any
 

@@ -65,7 +65,7 @@ class Gallery:
         return cls(held, mean, _blurred(held**2) - mean**2)
 
     def distances(self, image: np.ndarray) -> np.ndarray:
-        """ℓ2 distance of an image (channels, height, width) from each, float64 (n,)."""
+        """Return the ℓ2 distances of an image (channels, height, width) from these images, float64 (n,)."""
         import torch
 
         apart = self.images - torch.as_tensor(image, dtype=torch.float64)

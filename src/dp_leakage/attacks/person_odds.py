@@ -18,8 +18,8 @@ def learned_odds(
     """Learn each target's weights of a person's scores, in the order of the targets.
 
     The attacker runs the attack on models with known members, each judged by the others as references, and fits a
-    logistic regression. With random inclusion these models are all repeats except the target: its outputs are no
-    reference, and its members are not read.
+    logistic regression. With random inclusion these models are all repeats except the target: its outputs are not used
+    as a reference, and its members are not read.
 
     Args:
         attack: its module.

@@ -58,12 +58,12 @@ class Signals:
 
     @property
     def asked(self) -> "Signals":
-        """The signals of the records whose membership is attacked."""
+        """Return the signals of the records whose membership is attacked."""
         return self.of(*asked_roles(self.roles))
 
     @property
     def roles(self) -> set[str]:
-        """The roles that its records have."""
+        """Return the roles of its records."""
         return {role for role, _ in self._runs()}
 
     def of(self, *roles: str) -> "Signals":

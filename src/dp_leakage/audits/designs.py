@@ -50,7 +50,7 @@ def bound(
 
 
 def reach(design: str, coins: int, claim: Claim, confidence: float, share: float) -> float:
-    """Return the largest ε that a design can show with this many canaries: perfect scores, half of them included."""
+    """Return the largest ε that a design can show: with perfect scores and half of the canaries included."""
     return DESIGNS[design].reach(coins, claim, confidence, share)
 
 

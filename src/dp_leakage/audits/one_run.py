@@ -28,8 +28,8 @@ def one_run_bound(
     Args:
         scores: (m,) of the canaries, higher for "included".
         included: bool (m,), each by its own fair coin, tossed before training.
-        claim: the tested claim: by theorem 5.2 of Steinke, Nasr & Jagielski 2023 if it is (ε, δ)-DP, else by theorem 9
-            of Mahloujifar, Melis & Chaudhuri 2024 (arXiv 2410.22235).
+        claim: the tested claim: by theorem 5.2 of Steinke, Nasr & Jagielski 2023 if it is (ε, δ)-DP, otherwise by
+            theorem 9 of Mahloujifar, Melis & Chaudhuri 2024 (arXiv 2410.22235).
         confidence: of the bound.
         share: of the canaries that are guessed, in (0, 1], fixed before the scores are seen, since a choice based on
             the result would void the confidence.

@@ -39,7 +39,8 @@ def main(words: Sequence[str]) -> int:
 
 
 def complete(words: Sequence[str]) -> int:
-    """Print the possible endings of a command line's last word, one per line; nothing if the shell should complete."""
+    """Print the possible endings of a command line's last word, one per line; print nothing to leave it to the
+    shell."""
     print("\n".join(sorted(endings(words[0] if words else ""))))
     return 0
 

@@ -43,7 +43,7 @@ def _within(kind: Callable[[str], T], what: str, holds: Callable[[T], bool]) -> 
 
 
 def print_anything() -> None:
-    """From now on print characters that a terminal cannot show (ε, where that is set to ASCII) as Python escapes it."""
+    """Print characters that the terminal cannot show, such as ε, as Python escapes from now on."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         with suppress(OSError):  # a job's, which is a pipe where its parent had a file
             sys.stdout.reconfigure(errors="backslashreplace")

@@ -105,8 +105,8 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
         given: the file's declaration.
 
     Raises:
-        UserError: the variants are no mapping of names to mappings, or one is like a variant that does not stand above
-            it.
+        UserError: the variants are not a mapping of names to mappings, or one is like a variant that does not stand
+            above it.
     """
     variants = given.get(VARIANTS, {name: {}})
     if not _mappings(variants) or not variants or not _mappings(*variants.values()):
@@ -149,7 +149,7 @@ def schemas_of(
     Defaults are plain data, since they go through JSON into the names of results.
 
     Raises:
-        UserError: it is no mapping of names to schemas, a definition does not exist, or a default is not valid.
+        UserError: it is not a mapping of names to schemas, a definition does not exist, or a default is not valid.
     """
     written = given.get(key, {})
     if not isinstance(written, dict):

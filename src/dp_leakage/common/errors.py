@@ -61,7 +61,7 @@ def nearest(name: object, valid: Iterable[object]) -> str:
 
 
 def close(name: object, valid: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return ``did you mean …?`` if a valid name is similar, else an empty text.
+    """Return ``did you mean …?`` if a valid name is similar, otherwise an empty text.
 
     Args:
         name: the name as written.

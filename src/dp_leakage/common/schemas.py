@@ -71,7 +71,7 @@ def words(schema: Schema, definitions: Mapping[str, Schema] = NONE) -> str:
     >>> words({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
     'a number above 0 and up to 1'
     >>> words({"anyOf": [{"const": "auto"}, {"type": "array", "items": {"type": "integer", "minimum": 1}}]})
-    'auto, or a list of items, each a whole number from 1 on'
+    'auto, or a list of items, each a whole number of at least 1'
     """
     if "$ref" in schema:
         return words(_referred(schema["$ref"], definitions), definitions)
@@ -184,7 +184,9 @@ def _whole(schema: Schema, _: Mapping[str, Schema]) -> str:
     least, most = schema.get("minimum"), schema.get("maximum")
     if least is None and most is None:
         return "a whole number"
-    return f"a whole number {'' if least is None else f'from {least} '}{'on' if most is None else f'to {most}'}"
+    if most is None:
+        return f"a whole number of at least {least}"
+    return f"a whole number {'' if least is None else f'from {least} '}to {most}"
 
 
 def _number(schema: Schema, _: Mapping[str, Schema]) -> str:

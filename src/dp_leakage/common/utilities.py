@@ -56,7 +56,7 @@ def _ranking(score: Callable[[np.ndarray, np.ndarray], float], labels: np.ndarra
 
 
 def _asked(labels: np.ndarray, told: np.ndarray) -> Sequence[int]:
-    """Return class 1 of two classes, else every class that occurs."""
+    """Return class 1 of two classes, otherwise every class that occurs."""
     return [1] if told.shape[1] == 2 else np.unique(labels).tolist()
 
 

@@ -164,7 +164,7 @@ def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> int:
         The number of values; an aliased value counts once per alias.
 
     Raises:
-        UserError: a key that is no text, a value of another type, a number that is not finite or beyond 2⁶³, a control
+        UserError: a key that is not text, a value of another type, a number that is not finite or beyond 2⁶³, a control
             character, too deep, too many.
     """
     if depth > MAX_DEPTH:

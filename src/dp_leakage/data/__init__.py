@@ -116,7 +116,7 @@ for _module, _given in declarations(f"{__name__}.sources", Path(__file__).parent
 
 
 def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a data set's checked spec with its ``source``: by default from the suffix of ``path``, else digits.
+    """Return a data set's checked spec with its ``source``: by default from the suffix of ``path``, otherwise digits.
 
     Reads no file, and only looks whether ``path`` is a folder.
 

@@ -13,9 +13,9 @@ class AuditDesign:
 
     Attributes:
         design: its bound, one of `audits.designs.DESIGNS`.
-        models: how many are trained.
-        share: of the canaries that are guessed.
-        neighbors: between which its game chooses.
+        models: number of trained models.
+        share: share of the canaries that are guessed.
+        neighbors: the relation of the two data sets of its game.
         canaries: random inclusions in each model.
         canary: their kind, one of `data.canaries.DESIGNS`.
         score: what the auditor sees of a model.

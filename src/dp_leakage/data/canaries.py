@@ -78,7 +78,7 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
         where = f"that the members and non-members{same} give" if paired else "of the target's members"
         raise UserError(f"an audit asks for {count} {kind} canaries; expected up to {len(pairs)}, the number {where}")
     if kind == "feature" and data.x.ndim != 2:
-        raise UserError("canary 'feature' needs flat records, and these are images; valid there: blank or gradient")
+        raise UserError("canary 'feature' needs flat records, and these are images; use blank or gradient")
     chosen, twins = (np.concatenate(rows) for rows in zip(*pairs[:count], strict=True))
     of = np.arange(count).repeat([len(rows) for rows, _ in pairs[:count]])
     if data.person is None:

@@ -37,7 +37,9 @@ def check_raw(raw: object, where: str) -> Raw:
     if raw.person is not None:
         person = _array(raw.person, "person", (1,), np.int64, where)
         if len(person) != len(x) or not np.array_equal(np.unique(person), np.arange(person.max(initial=0) + 1)):
-            raise UserError(f"{where}: person must number people from 0 on, one number for each of {len(x)} records")
+            raise UserError(
+                f"{where}: person must hold numbers of people, counted from 0, one for each of {len(x)} records"
+            )
     _places(raw.sensitive, "sensitive", columns, where)
     for name, rows in raw.given.items():
         _places(rows, f"given[{name!r}]", len(x), where)

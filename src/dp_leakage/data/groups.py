@@ -40,7 +40,7 @@ def groups_of(data: Dataset, by: Iterable[By], names: Names) -> Groups:
     Args:
         data: features, labels, roles and the values of sensitive columns.
         by: ``class``: a group for each; ``sensitive``: for each such column a group for each category, or for each of
-            up to `DISTINCT` numbers, else about quarters of the records, from one rounded quartile to the next
+            up to `DISTINCT` numbers, otherwise about quarters of the records, from one rounded quartile to the next
             (``over 30 up to 45``); ``duplicates``: records that occur more than once among all records, and the others.
         names: of classes and columns. A column that is called as one of `WAYS` becomes ``column class``, say.
     """
@@ -107,5 +107,5 @@ def _intervals(ends: np.ndarray) -> list[str]:
 
 
 def _written(number: float) -> str:
-    """Return a number in as many digits as distinguish it from others."""
+    """Format a number with enough digits to distinguish it from the others."""
     return np.format_float_positional(number, trim="-")

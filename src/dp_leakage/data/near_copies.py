@@ -21,7 +21,7 @@ class Copies(NamedTuple):
 
     Attributes:
         records: number of records with a copy.
-        groups: of how many groups they are.
+        groups: number of groups that they form.
         among: number of records.
     """
 

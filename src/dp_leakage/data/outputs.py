@@ -209,8 +209,8 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
         _check_probabilities(values, path, record)
     elif are_probabilities(values):
         raise UserError(
-            f"{path}: its scores are probabilities, which add up to 1 for each record; valid scores are logits, and "
-            "probabilities go by the name probability"
+            f"{path}: its scores are probabilities, which add up to 1 for each record; expected logits, or "
+            "the name probability"
         )
     log_probability = log_probabilities(values) if kind == "probability" else log_softmax(values)
     place = {name: c for c, name in enumerate(classes.tolist())}

@@ -105,7 +105,7 @@ def likely_persons(frame: "pd.DataFrame", beside: Collection[str], most_categori
     ``most_categories`` different texts. A column of numbers with another name is never found, since ages look the same.
 
     Args:
-        frame: the table, with columns that are no features.
+        frame: the table, with columns that are not features.
         beside: columns that are known to be something else, such as the label.
         most_categories: more different texts than these are names rather than categories.
     """

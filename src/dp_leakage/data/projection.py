@@ -212,7 +212,7 @@ def _shares(signed: bool) -> np.ndarray:
 
 
 def scaling(x: np.ndarray, rows: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return shift and stretch of each feature for `scale`, float64, the shape of a record."""
+    """Return the shift and the factor of each feature for `scale`, float64, in the shape of a record."""
     if how == "range":
         shift = np.min([part.min(axis=0) for part in _chunks(x, rows)], axis=0)
         stretch = np.max([part.max(axis=0) for part in _chunks(x, rows)], axis=0) - shift
@@ -249,7 +249,7 @@ def fit_pca(x: np.ndarray, rows: np.ndarray, components: int) -> Projection:
     by_covariance = d <= len(rows)
     if min(len(rows), d) > MAX_SQUARE:
         raise UserError(
-            f"fit_on: {len(rows):,} records of {d:,} features; PCA takes up to {MAX_SQUARE:,} of the one or the other"
+            f"fit_on: {len(rows):,} records of {d:,} features; PCA takes up to {MAX_SQUARE:,} records or features"
         )
     if by_covariance:
         values, vectors = _largest(_scatter(x, rows, mean), components)
@@ -298,7 +298,7 @@ def noisy_second_moment(x: np.ndarray, rows: np.ndarray, noise: float, seed: int
             f"method: private_pca needs a matrix of all pairs of {d:,} features; expected up to {MAX_SQUARE:,} features"
         )
     if noise < 0:
-        raise UserError(f"noise: {noise}; expected numbers from 0 on")
+        raise UserError(f"noise: {noise}; expected numbers of at least 0")
     moment = np.triu(_scatter(x, rows, np.zeros(d), unit=True))
     rng = np.random.default_rng(seed)
     for row in range(d):
@@ -390,11 +390,11 @@ def _check(dataset: Dataset, settings: ProjectionSettings) -> None:
     for chosen, key in settings.missing:
         raise UserError(f"projection: {key} is missing; {chosen} needs it")
     if settings.scale == PRIVATE and dataset.x.ndim < 3:
-        raise UserError("projection: scale 'private' is of the channels of images; valid here: none, standard, range")
+        raise UserError("projection: scale 'private' needs the channels of images; expected none, standard or range")
     if settings.scale != "none" != settings.method and settings.private:
         raise UserError(
-            f"projection: scale {settings.scale} and method {settings.method} do not go together, since one of "
-            "them is fitted without privacy or both spend a budget; set scale: none or method: none"
+            f"projection: scale {settings.scale} and method {settings.method} cannot be combined: one of them "
+            "is fitted without privacy, or both spend a budget; set scale: none or method: none"
         )
     if settings.method != "none" and len(dataset.sensitive):
         raise UserError(

@@ -153,7 +153,7 @@ def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
 
 
 def _usual(gap: Gap, values: np.ndarray) -> tuple[np.ndarray, float | str, str]:
-    """Return the filling value in its columns of ``x``, in the user's table, and in words."""
+    """Return the value that fills gaps: in the columns of ``x``, in the user's table, and in words."""
     if not gap.categories:
         median = np.float32(np.median(values))
         return np.array([median]), float(median), f"{median:g}, the median"

@@ -20,7 +20,7 @@ PLACES = {
 
 
 def trained_role(roles: Collection[str]) -> str:
-    """Return the role that target models train on: ``pool`` in design ``coins``, else ``target_members``."""
+    """Return the role that target models train on: ``pool`` in design ``coins``, otherwise ``target_members``."""
     return POOL if POOL in roles else MEMBERS
 
 

@@ -50,7 +50,7 @@ def split(
     for role in sorted(roles, key=lambda name: name not in given):  # stable: given roles first, else as listed
         size = roles[role]
         if size < 1:
-            raise UserError(f"roles: {role} is {size}; expected numbers of {what} from 1 on")
+            raise UserError(f"roles: {role} is {size}; expected a number of {what}, at least 1")
         allowed = free.copy()
         if role in given:
             allowed &= np.isin(np.arange(len(y)), given[role])

@@ -101,7 +101,7 @@ def is_folder(path: Path) -> bool:
 
 
 def _names(path: Path, names: Iterable[str], wanted: Callable[[str], bool]) -> tuple[str, ...]:
-    """Return the wanted names, sorted. Raises UserError if there are too many, or one is not valid UTF-8."""
+    """Return the requested names, sorted. Raises UserError if there are too many, or one is not valid UTF-8."""
     found = sorted(islice(filter(wanted, names), MAX_COUNT + 1))
     if len(found) > MAX_COUNT:
         raise UserError(f"{path}: has more than {MAX_COUNT:,} files; name the folder of the data alone")

@@ -115,7 +115,7 @@ def _found(name: str) -> Any:
     package, _, what = name.partition(":")
     where, file = _place(name)
     if package.partition(".")[0] in sys.stdlib_module_names:
-        raise UserError(f"{where} is of Python's own library, which has no classifiers")
+        raise UserError(f"{where} belongs to Python's standard library, which has no classifiers")
     try:
         with blamed(where, file):
             module = importlib.import_module(package)

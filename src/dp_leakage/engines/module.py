@@ -42,9 +42,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     arguments = {key: value for key, value in architecture.items() if key not in OWN}
     where, draws = architecture["name"], architecture.get("draws", 1)
     if type(draws) is not int or draws < 1:
-        raise UserError(
-            f"key 'draws' of {where} is {draws!r}; expected a whole number from 1 on, of answers to average"
-        )
+        raise UserError(f"key 'draws' of {where} is {draws!r}; expected the number of answers to average, at least 1")
     module = module_factory(where, data.x.shape[1:], data.n_classes, **arguments)()
     path = user_path(architecture["weights"])
     try:

@@ -30,8 +30,8 @@ def structure_of(path: Path, x: np.ndarray) -> tuple[int | None, np.ndarray | No
         x: float32 (n, d), the records.
 
     Returns:
-        As `structure.parameters_of` and `structure.leaves_of`, of the model that was written to the file; None for what
-        it does not have, or what cannot be read. Scaling before the model counts as given.
+        As `structure.parameters_of` and `structure.leaves_of`, of the model that was written to the file; None for
+        parts that are missing or unreadable. Scaling before the model counts as given.
     """
     found = _model_and_part(path)
     if found is None:

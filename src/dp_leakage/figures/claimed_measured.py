@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 FIGURE = {
     "cells": "bounded",
     "caption": "Target ε of each defense, accounted ε of its training (blue), and the lower bound proven by an audit "
-    "(orange). A bound to the right of the accounted ε proves an error and is red. Without a blue mark, "
-    "the training is not private or no valid accountant covers the neighbors of the axis; a bound is then "
-    "compared with the ε for other neighbors, converted to these.",
+    "(orange). A red bound, to the right of the accounted ε, proves an error. The blue mark is missing if the "
+    "training is not private or no valid accountant covers the neighbors of the axis. The bound is then compared "
+    "with the ε for other neighbors, converted to these.",
 }
 
 MEASURED = "#d55e00"

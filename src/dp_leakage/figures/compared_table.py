@@ -14,8 +14,8 @@ from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,
-    "caption": "Every defense and budget in numbers, each next to the paper's number if there is one. A tick: the "
-    "printed value lies inside our 95 % interval; a cross: it does not.",
+    "caption": "Numbers for every defense and budget, next to the paper's number if there is one. A tick means that "
+    "our 95 % interval contains the printed value, a cross that it does not.",
     "settings": {
         "metrics": {
             "type": "array",

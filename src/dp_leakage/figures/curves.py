@@ -148,7 +148,7 @@ def _limits(rows: pd.DataFrame, y_max: float | None) -> tuple[float, float]:
 
 
 def _across(rows: pd.DataFrame, by: Sequence[str]) -> int:
-    """Return the number of panel columns: the number of later facets if two or three; else two, or three from five
+    """Return the number of panel columns: the number of later facets if two or three; otherwise two, or three from five
     panels on.
     """
     combinations = len(rows[[*by]].drop_duplicates())

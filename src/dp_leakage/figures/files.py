@@ -116,7 +116,7 @@ def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) ->
         if stamp.get("csv") != numbers:
             raise UserError(f"{csv} does not hold the numbers that {path.name} shows: {REBUILD}")
     if found.get("pdf") != sha256(document).hexdigest():
-        raise UserError(f"{pdf} is damaged (its digest in {png.name} is another): {REBUILD}")
+        raise UserError(f"{pdf} is damaged (its digest is not the one in {png.name}): {REBUILD}")
     return picture
 
 
@@ -201,7 +201,7 @@ def check_file(path: Path) -> None:
             raise
         return
     if path != shown and found.get(path.suffix[1:]) != sha256(path.read_bytes()).hexdigest():
-        raise UserError(f"{path} is damaged (its digest in {shown.name} is another): {REBUILD}")
+        raise UserError(f"{path} is damaged (its digest is not the one in {shown.name}): {REBUILD}")
 
 
 def _said_by(shown: Path) -> dict[str, str]:

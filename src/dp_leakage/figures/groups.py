@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 FIGURE = {
     "part": "groups",
     "caption": "Advantage of one attack within each group of records, under each defense: 0 is guessing, 1 is "
-    "certainty. The attacker has one threshold for everybody, chosen on other records. Bars are 95 % "
-    "intervals of each group alone. Among many groups some stand out by chance; the report's interval "
-    "accounts for that.",
+    "certainty. The attacker has one threshold for all groups, chosen on other records. Bars are 95 % intervals of "
+    "each group alone. Some of many groups differ by chance; the interval in the report accounts for this.",
     "settings": {
         "attack": {
             "$ref": "#/$defs/attack",

@@ -15,10 +15,10 @@ from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,
-    "caption": "How often attacks guess attributes right, compared with imputation: the same guess from the "
-    "attacker's own data, without the model. What the model adds among members but not among non-members is "
-    "memorized. If an interval contains 0, nothing is shown. The proven ceiling limits the attack among members, "
-    "given its success among non-members.",
+    "caption": "Accuracy of attacks on hidden attributes, compared with imputation: the same guess from the "
+    "attacker's own data, without the model. A model has memorized what it adds among members but not among non- "
+    "members. An interval that contains 0 shows nothing. The proven ceiling limits the attack's accuracy among "
+    "members, given its accuracy among non-members.",
     "proven": True,
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }

@@ -13,8 +13,8 @@ from dp_leakage.table.words import name
 
 FIGURE = {
     "table": True,
-    "caption": "How many members an attacker identifies who wrongly accuses 1, 2 or 5 of 100 non-members. The last "
-    "line is guessing; only the excess over it is leakage.",
+    "caption": "Number of members that an attacker identifies while wrongly accusing 1, 2 or 5 of 100 non-members. "
+    "The last line is guessing; only the excess over guessing is leakage.",
     "settings": {
         "attack": {"$ref": "#/$defs/attack", "default": "yeom"},
         "fpr": {

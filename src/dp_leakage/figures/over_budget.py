@@ -54,7 +54,7 @@ FIGURE = {
     },
     "variants": {
         "accuracy_loss": {
-            "caption": "What the privacy budget costs in accuracy. Left: small ε, strong protection. Right: large ε, "
+            "caption": "Cost of the privacy budget in accuracy. Left: small ε, strong protection. Right: large ε, "
             "weak protection. Far right: trained without differential privacy. A loss of 0 is the accuracy of the "
             "undefended model, and 1 is an accuracy of 0.",
             "spent": True,
@@ -67,9 +67,9 @@ FIGURE = {
             },
         },
         "leakage": {
-            "caption": "What an attacker learns. The advantage is the true positive rate minus the false positive "
-            "rate: 0 is guessing, 1 is certainty. Dashed lines are the maximum that any attack can reach, proven from "
-            "the noise of each training. A measured point shows this attack alone; others may reach more.",
+            "caption": "Leakage to one attack. The advantage is the true positive rate minus the false positive rate: "
+            "0 is guessing, 1 is certainty. Dashed lines are the maximum for any attack, proven from the noise of "
+            "each training. Other attacks may reach more than the measured points.",
             "proven": True,
             "spent": True,
             "settings": {
@@ -90,9 +90,9 @@ FIGURE = {
             },
         },
         "accuracy_proven": {
-            "caption": "What each degree of proven protection costs in accuracy. The horizontal axis is the proven "
-            "upper bound on any attack. Unlike ε, it can be compared between mechanisms. Top left is best: accurate, "
-            "and proven to be safe.",
+            "caption": "Cost of proven protection in accuracy. The horizontal axis is the proven upper bound on any "
+            "attack, which is comparable between mechanisms, unlike ε. Top left is best: accurate, and proven to "
+            "protect.",
             "proven": True,
             "spent": True,
             "settings": {
@@ -113,9 +113,8 @@ FIGURE = {
             },
         },
         "spent_axis": {
-            "caption": "The same measurements over the accounted ε: the smallest that a valid accountant proves for "
-            "the training as it was run. Series that differ over the target ε and agree here differ only in their "
-            "accounting.",
+            "caption": "The same measurements over the accounted ε, the smallest that a valid accountant proves for "
+            "the training as run. If series differ over the target ε and agree here, only their accounting differs.",
             "spent": True,
             "settings": {
                 "across": "spent",

@@ -20,8 +20,9 @@ from dp_leakage.table.words import name
 SCORES = ["repeat", "record", "member", "score"]
 FIGURE = {
     "table": True,
-    "caption": "Reduction of each attack by each defense, compared on the same records. An interval below 0 shows "
-    "that the defense helps against this attack, beyond the chance of records and trainings.",
+    "caption": "Reduction of each attack's success by each defense, compared on the same records. An interval below 0 "
+    "shows that the defense helps against this attack, and that neither records nor trainings explain this by "
+    "chance.",
     "needs": "scores",
     "settings": {
         "attacks": {
@@ -58,7 +59,7 @@ def draw(
         fpr: compare the true positive rates at this false positive rate; None: the areas under the ROC.
 
     Raises:
-        UserError: there are no scores of ``attacks`` or ``against``, or the two attacked other records.
+        UserError: there are no scores of ``attacks`` or ``against``, or both attacks were run on different records.
     """
     frame = chosen(metrics, settings)
     attacks = listed(settings["attacks"]) or list(frame["attack"].unique())

@@ -24,13 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Accuracy (or the study's measure of use) against leakage, one point per defense and budget; the "
-    "number beside a point is its accounted ε. Bottom right is best: useful, and nothing leaks. Leakage "
-    "is the advantage of the strongest attack on each model. The gray line joins the points that are "
-    "Pareto-optimal as measured. Pale points are dominated: another point is better in both, with "
-    "separate 95 % intervals (the bars). Differences between the other points may be chance. Thresholds "
-    "are chosen on separate records, and the advantage is corrected for choosing the attack. Numbers are "
-    "drawn where there is room; all are in the csv.",
+    "caption": "Accuracy (or the study's measure of use) against the strongest attack's advantage, one point per "
+    "defense and budget with its accounted ε. Bottom right is best: useful, and little leaks. The gray line joins "
+    "Pareto-optimal points. Pale points are dominated: another point is better in both, and the 95 % intervals "
+    "(bars) do not overlap. Other differences may be chance. The csv has every number.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
@@ -115,7 +112,7 @@ def label_axes(ax: "Axes", rows: pd.DataFrame, attack: str | None, upward: bool 
 def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return the accounted ε of cells, all for one neighboring relation, and a footnote on cells without one.
 
-    Target ε are no common scale: two accountants have the same ε for very different noise. Neither are ε of two
+    Target ε are not a common scale: two accountants have the same ε for very different noise. Neither are ε of two
     relations: so a cell without a known ε for the most common relation gets none.
     """
     budgets, _ = spent_alike(frame)

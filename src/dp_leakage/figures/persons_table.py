@@ -13,9 +13,9 @@ from dp_leakage.table.words import name
 FIGURE = {
     "table": True,
     "persons": True,
-    "caption": "Success of one attack against a person, by the scores of all of that person's records, and against "
-    "a single record. People are included with all their records. Rows compare record-level and user-level noise, "
-    "over ε.",
+    "caption": "Success of one attack against people, from the scores of all their records, and against single "
+    "records. All records of a person are included together. Rows compare record-level with user-level noise, over "
+    "ε.",
     "settings": {
         "attack": {
             "type": "string",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Images, and an attacker's reconstructions of them. A row that looks like the first row was not "
-    "hidden by its defense.",
+    "caption": "Images, and an attacker's reconstructions of them. If a row looks like the first row, its defense did "
+    "not hide the images.",
     "needs": "images",
     "settings": {
         "attack": {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FIGURE = {
     "part": "audit",
     "cells": "private",
-    "caption": "Lower bound of each audit as a share of the claimed ε; above 1 it proves an error. A tick is the "
+    "caption": "Lower bound of each audit, divided by the claimed ε. A value above 1 proves an error. The tick is the "
     "largest bound that the design can show, with perfect scores.",
     "settings": {
         "literature": {

@@ -16,8 +16,8 @@ from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
     "table": True,
-    "caption": "Number of members among ten people accused by the best measured attack; next to it the proven "
-    "maximum for any attack. The rarer members are among the people tested, the less an accusation says.",
+    "caption": "Number of members among ten people accused by the best measured attack, and the proven maximum for "
+    "any attack. If members are rare among the people tested, most accusations are wrong.",
     "proven": True,
     "settings": {
         "fpr": {

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "The share of members identified (TPR) at each false positive rate, both on logarithmic axes. The left "
-    "end matters most: there an attacker wrongly accuses hardly anyone. Curves begin at the lowest rate that the "
-    "non-members can measure. Guessing lies on the gray diagonal. A black line, where there is one, is proven from the "
-    "noise: no attack can exceed it, and a red cross above it would prove an error. Curves are means over repeats; "
-    "intervals are over records and repeats.",
+    "caption": "Share of members identified (TPR) at each false positive rate, on logarithmic axes. The left end "
+    "matters most: there an attacker wrongly accuses hardly anyone. Curves are means over repeats, with intervals "
+    "over records and repeats, and begin at the lowest measurable rate. Gray diagonal: guessing. Black line: the "
+    "proven limit of any attack; a red cross above it would prove an error.",
     "needs": "scores",
     "proven": True,
     "settings": {

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "cells": "private",
-    "caption": "Target and accounted ε. Each panel is one way of choosing the noise. The horizontal axis is the "
-    "target ε; the vertical axis is the ε of each accountant for the same training. On the gray line the "
-    "claim is exact; below it the training was more private than claimed, above it less.",
+    "caption": "Target ε (horizontal axis) and the ε of each accountant for the same training (vertical axis). Each "
+    "panel is one way of choosing the noise. On the gray line the claim is exact. Below the line the training is "
+    "more private than claimed, above it less.",
     "settings": {"neighbors": {"$ref": "#/$defs/neighbors"}},
 }
 

@@ -14,10 +14,10 @@ from dp_leakage.table.words import name
 FIGURE = {
     "table": True,
     "part": "structure",
-    "caption": "Disclosure by the structure of models, without any attack. A cell is all training records with the "
-    "same output, or in one leaf of a tree. Small cells hide their records less. If all records of a cell "
-    "have one class, the model reveals this class. A model with more parameters than training records "
-    "(residual freedom below 0) can store all of them. These are counts without intervals.",
+    "caption": "Disclosure by the structure of models, without any attack. A cell holds all training records with the "
+    "same output, or in the same leaf of a tree. Small cells hide their records less. If all records of a cell have "
+    "one class, the model reveals this class. A model with more parameters than training records (residual freedom "
+    "below 0) can store all records. Counts have no intervals.",
 }
 
 # Metric and cells → column header.

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Accuracy during training, on the training records (dashed) and on new ones (solid), "
-    "and the accounted ε so far. Lines are means over the repeats, bands their 95 % intervals (Student's t).",
+    "caption": "Accuracy during training, on the training records (dashed) and on new records (solid), with the "
+    "accounted ε so far. Lines are means over the repeats, bands are 95 % intervals (Student's t).",
     "needs": "training",
     "settings": {
         "defense": {

@@ -66,7 +66,7 @@ def announce(serving: bool) -> None:
 
 
 class Server:
-    """Listens for requests until the run that started it ends."""
+    """Listener for requests, until the run that started it ends."""
 
     def __init__(self, folder: Path, listener: socket.socket) -> None:
         self.folder, self.listener, self.run = folder, listener, os.pidfd_open(int(os.environ[RUN]))

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from dp_leakage.data.persons import effective_of
-from dp_leakage.metrics.intervals import FEWEST_REPEATS, Estimate, Z, layout, of_repeats, residual
+from dp_leakage.metrics.intervals import FEWEST_REPEATS, Estimate, Z, hall_shift, layout, of_repeats, residual
 from dp_leakage.metrics.people import RightAnswers
 from dp_leakage.metrics.utility import Use, independent_blocks
 
@@ -23,13 +23,14 @@ class Contrast:
 
     Attributes:
         value: the number.
-        var_repeats: the variance that the repeats' means show.
-        var_records: the variance that the records' means show.
-        var_cells: the part of both that belongs to one record in one repeat.
-        repeats: R; with fewer than `FEWEST_REPEATS` the number is one of these very models, without the first and the
-            last part.
-        records: n; the effective number where people have several records, or few of them decide.
-        asked: how many records or people there are, if not ``records``.
+        var_repeats: variance of the number from the spread of the repeats' means.
+        var_records: variance of the number from the spread of the records' means.
+        var_cells: the part of both variances that single records in single repeats cause.
+        repeats: R; with fewer than `FEWEST_REPEATS` the number is about these models alone, and its variance lacks the
+            first and the last part.
+        records: n; the effective number if people have several records or few records decide.
+        asked: number of records or people, if it differs from ``records``.
+        third: third central moment of the number over the choice of records; 0 for many similar records.
     """
 
     value: float
@@ -39,6 +40,7 @@ class Contrast:
     repeats: float
     records: float
     asked: float | None = None
+    third: float = 0.0
 
     @classmethod
     def measured(cls, value: float, influences: np.ndarray, records: float | None = None) -> "Contrast":
@@ -76,6 +78,18 @@ class Contrast:
         """Return the component of the variance that does not shrink with more repeats."""
         return max(self.var_records - self.var_cells, 0.0)
 
+    def _reach_to(self, side: int, level: float) -> float:
+        """Return the reach to the lower (1) or upper (−1) limit, moved for skewed records as in `intervals.crossed`.
+
+        Where the mean of few records with a long lower tail is too high by chance, these records also vary too little
+        by chance. A symmetric lower limit is then above the truth too often, and the upper one too rarely below it.
+        """
+        reach, error = self.reach(level), float(np.sqrt(self.var_repeats + self.of_records))
+        if not 0 < error < inf:
+            return reach
+        quantile = side * _student(max(self.records - 1, 1.0), level)
+        return max(reach + side * error * hall_shift(quantile, self.third / error**3), 0.0)
+
     def later(self, repeats: int, moved: float = 0.0) -> "Contrast":
         """Return a possible result with that many repeats of the same records, at least as many as now.
 
@@ -96,11 +110,11 @@ class Contrast:
 
     def is_above(self, limit: float, level: float) -> bool:
         """Return whether the number is shown to be above the limit."""
-        return self.value - self.reach(level) > limit
+        return self.value - self._reach_to(1, level) > limit
 
     def is_below(self, limit: float, level: float) -> bool:
         """Return whether the number is shown to be below the limit."""
-        return self.value + self.reach(level) < limit
+        return self.value + self._reach_to(-1, level) < limit
 
 
 @lru_cache(1 << 16)
@@ -143,7 +157,15 @@ def kept_use(own: Use, base: Use, weight: float = 1.0) -> Contrast:
     values = own.values - weight * base.values
     influences = own.influences - weight * base.influences + (values - values.mean())[:, None]
     found = Contrast.measured(float(values.mean()), influences, independent_blocks(influences))
-    return replace(found, asked=own.units)
+    return replace(found, asked=own.units, third=_third_moment(influences.mean(axis=0)))
+
+
+def _third_moment(records: np.ndarray) -> float:
+    """Return the third central moment of the mean of n records' influences, float64 (n,).
+
+    Few records of a rare class have large influences, and are skewed: most of them rank above nearly all others.
+    """
+    return float(np.mean((records - records.mean()) ** 3)) / len(records) ** 2
 
 
 def above_share(own: RightAnswers, share: float) -> Contrast:

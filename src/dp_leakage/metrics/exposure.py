@@ -36,12 +36,12 @@ class Exposed(NamedTuple):
 def exposed(score: np.ndarray, member: np.ndarray, seed: int = 0) -> Exposed:
     """Return the records with detectable membership; none with fewer than `REPEATS` repeats.
 
-    The common deviation does not depend on the coins. Otherwise records that leak would distort the estimate of chance.
+    The common deviation does not depend on inclusion. Otherwise records that leak would distort the estimate of chance.
 
     Args:
         score: float (R, n); higher means member.
         member: bool (R, n), random inclusion.
-        seed: of the coins that are dealt again.
+        seed: of the re-drawn inclusion.
     """
     rng, score = np.random.default_rng(seed), aligned(score)
     score = score - score.mean(axis=0)

@@ -61,7 +61,7 @@ def excess(named: np.ndarray, member: np.ndarray, inside: np.ndarray) -> Estimat
 
     Args:
         named: float (R, n), whether the attacker identifies the record.
-        member: bool, (n,) if all repeats have the same members, else (R, n).
+        member: bool, (n,) if all repeats have the same members, otherwise (R, n).
         inside: bool (n,), the group.
     """
     own, rest = (_advantage(named[:, side], member[..., side]) for side in (inside, ~inside))

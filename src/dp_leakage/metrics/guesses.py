@@ -1,7 +1,7 @@
 """Precision of the most confident attribute guesses, and closeness of guessed numbers.
 
-A mean over all guesses hides an attacker who is right about few people and knows which. So the most confident guesses
-are judged by themselves: the positive predictive value of the top share (Jayaraman & Evans 2022).
+A mean over all guesses hides an attacker who knows about which few people the guesses are right. So the most confident
+guesses are measured separately: the positive predictive value of the top share (Jayaraman & Evans 2022).
 """
 
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ def right_of_surest(right: np.ndarray, confidence: np.ndarray, member: np.ndarra
         top: the share of the guesses about each model's members, in (0, 1].
 
     The limit that makes a guess one of the surest counts as given. The number rests on the records of these guesses
-    alone: ten that are all right are no evidence about a hundred.
+    alone: ten that are all right say little about a hundred.
     """
     chosen = np.zeros(right.shape, bool)
     for r, inside in enumerate(member):

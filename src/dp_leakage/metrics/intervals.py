@@ -10,7 +10,7 @@ every training, so it covers the variance of both, and counts the interaction of
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, ndtri, stdtrit
@@ -28,6 +28,11 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+    @classmethod
+    def from_row(cls, row: Any) -> "Estimate":
+        """Return the estimate of a row of metrics, with the columns ``value``, ``low`` and ``high``."""
+        return cls(*(float(row[column]) for column in cls._fields))
 
 
 UNKNOWN_FRACTION = Estimate(float("nan"), 0.0, 1.0)
@@ -297,11 +302,11 @@ def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
     mover = sum(_student(part.freedom) ** 2 * part.variance for part in repeats) + quantile**2 * within
     half, error = np.sqrt((satterthwaite + mover) / 2), np.sqrt(total)
     skewness = sum(part.third for part in records) / error**3
-    below, above = (half + error * side * _hall(side * quantile, skewness) for side in (1, -1))
+    below, above = (half + error * side * hall_shift(side * quantile, skewness) for side in (1, -1))
     return float(max(below, 0.0)), float(max(above, 0.0))
 
 
-def _hall(quantile: float, skewness: float) -> float:
+def hall_shift(quantile: float, skewness: float) -> float:
     """Return the shift of a quantile of a studentized mean with this skewness (Hall 1992, cubic transformation)."""
     if abs(skewness) < 1e-6:
         return 0.0

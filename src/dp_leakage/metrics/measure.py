@@ -110,7 +110,7 @@ class Measure(NamedTuple):
     limits: tuple[float, float]
 
     def __call__(self, values: np.ndarray, member: np.ndarray) -> Estimate:
-        """Return the estimate from values (R, n) and members, (n,) if they are fixed, else (R, n)."""
+        """Return the estimate from values (R, n) and members, (n,) if they are fixed, otherwise (R, n)."""
         if member.ndim == 1:
             return self.fixed(values[:, member], values[:, ~member])
         return crossed(self.by_coins(values, member), self.limits)
@@ -343,7 +343,7 @@ def measure_training(
         train_accuracy, test_accuracy (Wilson; all repeats have the same records, so the records count once),
         train_test_gap, the first minus the second, and accuracy_loss = 1 − accuracy / mean baseline accuracy on test
         records. Its interval compares the two on each record (`paired.paired_loss`) if both histories keep the right
-        answers; else the two accuracies count as independent, which is on the safe side. With ``guessing`` also
+        answers; otherwise the two accuracies count as independent, which is on the safe side. With ``guessing`` also
         guessing_accuracy and guessing_loss: test_accuracy and accuracy_loss of a model that guesses.
     """
     rows = []

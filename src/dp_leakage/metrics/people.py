@@ -16,8 +16,8 @@ class RightAnswers(NamedTuple):
     owner.
 
     Attributes:
-        right: int32 (R, P): how many of a person's records each model is right on.
-        asked: int32 (P,): how many records each person has, at least 1.
+        right: int32 (R, P): number of a person's records that each model classifies correctly.
+        asked: int32 (P,): number of records per person, at least 1.
     """
 
     right: np.ndarray

@@ -7,7 +7,7 @@ of the other folds (Stone 1974, cross-validation), as if the attacker knew the m
 `strongest` describes the correction for the choice among several attacks.
 
 Scores are float (R, N): R independently trained runs, N records in an order independent of membership. ``member`` is
-bool, (N,) if all runs share their members, else (R, N). Higher scores mean members. An increasing function of all
+bool, (N,) if all runs share their members, otherwise (R, N). Higher scores mean members. An increasing function of all
 scores of a run changes nothing here.
 """
 

@@ -185,7 +185,7 @@ def allowed(fpr: float, n: int, below: bool = False) -> int:
 
 
 def rank_range(fpr: float, n: int) -> tuple[int, int]:
-    """Return how many of n scores exceed a threshold with true rate ``fpr``: the central 95 % of the binomial."""
+    """Return the numbers of n scores above a threshold with true rate ``fpr``: the central 95 % of the binomial."""
     tail = (1 - CONFIDENCE) / 2
     fewest, most = (int(np.ceil(bdtrik(p, n, fpr))) for p in (tail, 1 - tail))
     return max(fewest, 0), min(most, n)

@@ -28,7 +28,7 @@ class Qualifier(NamedTuple):
 
     @property
     def empty(self) -> Any:
-        """The value of rows to which it does not apply."""
+        """Return the value for rows to which it does not apply."""
         return {str: "", float: np.nan, bool: pd.NA}[self.kind]
 
     def column(self, values: "pd.Series[Any]") -> "pd.Series[Any]":
@@ -97,7 +97,7 @@ def row(metric: str, repeat: str, found: Estimate, **qualifiers: Any) -> dict[st
     """Return a row; qualifiers that are empty or None are left out.
 
     Raises:
-        UserError: one of them is none of `QUALIFIERS`.
+        UserError: a name is not one of `QUALIFIERS`.
     """
     for name in qualifiers:
         if name not in QUALIFIERS:

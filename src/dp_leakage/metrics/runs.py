@@ -16,7 +16,7 @@ def by_repeat(frame: pd.DataFrame, columns: list[str], keys: list[str]) -> tuple
 
     Returns:
         For each column an array (R, n), the n rows sorted by keys; and the members: bool (n,) if they are the same in
-        all repeats, else (R, n), by the coins of each.
+        all repeats, otherwise (R, n), by the coins of each.
 
     Raises:
         ValueError: a number is NaN, rows differ between repeats, or members or non-members are missing in one.

@@ -34,8 +34,8 @@ class Asked(NamedTuple):
         x: (n, …) their features; None if they are not known.
         margin: float64 (R, n), of the models under attack.
         others: float64 (M, n), margins of reference models; None if there are none.
-        seen: bool (M, n), whether such a model was trained on a record.
-        alike: whether they trained as the models under attack did.
+        seen: bool (M, n), whether a reference model was trained on a record.
+        alike: whether references are trained like the models under attack.
     """
 
     member: np.ndarray

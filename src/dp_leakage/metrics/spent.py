@@ -109,9 +109,9 @@ def compared(frame: pd.DataFrame) -> pd.DataFrame:
 
     A bound with ``neighbors`` is compared with the ε spent for these neighbors. If no ε is known for replace_one, the
     bound's ``presence`` row is compared with the ε for add/remove and zero-out neighbors. Any other bound is compared
-    with the ε spent for the study's own attacks, else with the claim. Another library's claim has unknown neighbors: a
-    ``presence`` bound is compared with the claim, a replace_one bound with twice the claim, which holds for either
-    relation.
+    with the ε spent for the study's own attacks, otherwise with the claim. Another library's claim has unknown
+    neighbors: a ``presence`` bound is compared with the claim, a replace_one bound with twice the claim, which holds
+    for either relation.
 
     Args:
         frame: rows over all repeats.

@@ -33,7 +33,7 @@ def measure_thresholds(score: np.ndarray, member: np.ndarray, attack: str) -> li
 
     Args:
         score: float (R, n), higher for members.
-        member: bool, (n,) if all repeats share their members, else (R, n).
+        member: bool, (n,) if all repeats share their members, otherwise (R, n).
         attack: its name.
     """
     values = aligned(score)
@@ -64,8 +64,8 @@ def advantage_of(named: np.ndarray, member: np.ndarray) -> Contrast:
     """Return TPR − FPR over the repeats, from the flags of each, bool (R, n).
 
     With random inclusion, each record's own effect is removed as far as it is known: generalized least squares of the
-    flags on membership with a random effect of the record. It is the same number with less variance, and needs as many
-    repeats as a variance between them (`FEWEST_REPEATS`).
+    flags on membership with a random effect of the record. The expectation is the same and the variance smaller. It
+    needs `FEWEST_REPEATS` repeats, like a variance between repeats.
     """
     y, m = named.astype(float), np.broadcast_to(member, named.shape).astype(float)
     repeats, n = y.shape

@@ -99,7 +99,7 @@ def check_settings(name: str, settings: Mapping[str, object]) -> None:
 
 
 def activation_layer(activation: Activation) -> Layer:
-    """The layer that an architecture's setting ``activation`` names."""
+    """Return the layer named by an architecture's setting ``activation``."""
     given = dict(activation) if isinstance(activation, Mapping) else {"name": activation}
     name = given.pop("name", "tempered_sigmoid")
     return own_layer(name, given) if name in OWN else ACTIVATIONS[name](**given)
@@ -351,7 +351,7 @@ ARCHITECTURES: dict[str, Callable[..., Layers]] = {
 
 
 def _some(layers: Layers) -> Layers:
-    """The layers without dropout of rate 0."""
+    """Return the layers without dropout layers of rate 0."""
     return tuple(layer for layer in layers if layer != Dropout(0.0))
 
 

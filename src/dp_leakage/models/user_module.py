@@ -77,7 +77,7 @@ def _found(path: str) -> Callable[..., nn.Module]:
     if not package or not name:
         raise UserError(f"module {path!r} must be an import path such as 'my_models.nets:Net'")
     if package.partition(".")[0] in sys.stdlib_module_names:
-        raise UserError(f"module {path!r} is of Python's own library, which has no models")
+        raise UserError(f"module {path!r} belongs to Python's standard library, which has no models")
     try:
         with blamed(f"module {path!r}", module_file(package)):
             found = vars(importlib.import_module(package))

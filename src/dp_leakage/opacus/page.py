@@ -22,15 +22,9 @@ HEADINGS = {
 LEAST = -4.0  # log₁₀ of the smallest FPR of the picture
 WIDE, HIGH = 420.0, 260.0  # of the picture
 PAGE = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>Watched: {{ command }}</title>
-<style>
-{{ style }}
+{% extends "page.html" %}
+{% block title %}Watched: {{ command }}{% endblock %}
+{% block style %}
 * { box-sizing: border-box; }
 html { font: 16px/1.5 system-ui, "Segoe UI", Roboto, Arial, sans-serif; color: var(--ink); background: var(--paper); }
 body { max-width: 62rem; margin: 0 auto; padding: 1rem 1.2rem 3rem; }
@@ -58,9 +52,8 @@ tbody tr:last-child td { border-bottom: 1.5px solid var(--ink); }
 svg { width: 100%; max-width: 30rem; height: auto; font-size: 11px; fill: var(--gray); }
 svg .axis { stroke: var(--line); } svg .guess { stroke: var(--gray); stroke-dasharray: 3 3; fill: none; }
 svg .limit { stroke: var(--accent); stroke-width: 2; fill: none; }
-</style>
-</head>
-<body>
+{% endblock %}
+{% block body %}
 <h1>Is this training as private as it says?</h1>
 <p class="sub"><code>{{ command }}</code>{% if status %} ended with status {{ status }}{% endif %}</p>
 <div class="answer {{ kind }}">
@@ -143,8 +136,7 @@ gradients are zeroed. Dashed: guessing.</p>
 {% endfor %}
 </ul>
 <p class="note">dp-leakage {{ version }}</p>
-</body>
-</html>
+{% endblock %}
 """
 
 
@@ -156,7 +148,6 @@ def page(judgement: Judgement, command: str, status: int = 0) -> str:
         command: the script with its arguments.
         status: the script's own exit status.
     """
-    from markupsafe import Markup
 
     by_level = {level: [f for f in judgement.findings if f.level is level] for level in reversed(Level)}
     weighty = by_level[Level.REFUTED] or by_level[Level.UNKNOWN]
@@ -165,7 +156,6 @@ def page(judgement: Judgement, command: str, status: int = 0) -> str:
         palette.environment()
         .from_string(PAGE)
         .render(
-            style=Markup(palette.style()),
             command=command,
             status=status,
             kind=kinds.get(judgement.verdict, "holds"),

@@ -158,7 +158,7 @@ class Training:
 
     @property
     def is_first_rank(self) -> bool:
-        """Whether this process adds the noise."""
+        """Return whether this process adds the noise."""
         return not getattr(self.optimizer, "rank", 0)
 
     @property

@@ -140,7 +140,7 @@ def _blocks(text: str) -> tuple[int, ...]:
         numbers = [count, dimension] if times else ["1", dimension]
         if not all(BLOCK.fullmatch(one) for one in numbers) or int(dimension) < 2:
             raise argparse.ArgumentTypeError(
-                f"{text[:50]!r} is not valid; write dimensions from 2 on, such as 61706 or 120x401,10x85"
+                f"{text[:50]!r} is not valid; write dimensions of at least 2, such as 61706 or 120x401,10x85"
             )
         if len(blocks) + int(numbers[0]) > MOST_BLOCKS:
             raise argparse.ArgumentTypeError(f"{text[:50]!r} has more than {MOST_BLOCKS:,} blocks")

@@ -29,7 +29,7 @@ COLUMNS = ["paper", "where", "claim", "test", "verdict", "agree", "of", "number"
 BEGIN, END = "<!-- claims: written by `make papers` -->", "<!-- end of claims -->"
 RULE = (
     "A claim **holds** if at least nine of ten comparisons agree with it, **in part** if at least half do. "
-    "What stands behind each is the count and, where there are several, the median."
+    "The last column has the count and, for several comparisons, the median."
 )
 
 

@@ -1,4 +1,4 @@
-"""``papers.md``: how many of the papers' printed numbers are reproduced, and why the others are not."""
+"""``papers.md``: the number of reproduced printed values, and the explanations of the others."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,27 +19,30 @@ from dp_leakage.papers.prints import (
 )
 from dp_leakage.table.published import printed_setting
 
+PARTLY = "partly explained"  # begins the explanation of a number by a control that comes nearer to it
 APART = (SMALLER, CALIBRATED, OF_MADE_UP, NOT_RUN, ELSEWHERE)
 HEAD = """\
 ## The numbers
 
-Every printed number has a row in [papers.csv](papers.csv). What is known of those that do not hold is kept in
-[explained.yaml](explained.yaml). A number counts if our run has the paper's size in all that is known of it (records,
-images, repeats, epochs), and if no setting of ours was chosen by the print. The others stand apart:
+Every printed number has a row in [papers.csv](papers.csv), and [explained.yaml](explained.yaml) explains the numbers
+that we do not reproduce. A number counts if our run has the paper's size in everything that is known (records,
+images, repeats, epochs), and if none of our settings was chosen by the printed value. The other numbers are listed
+separately:
 
-- **Smaller run**: measured with less than the paper has in anything. **Calibrated**: a setting of ours was chosen so
-  that this print is met; it is a control. **Made-up data**: the paper's data cannot be had, and records that are like
-  it were made up; nothing is compared.
-- **Not run**: a run could measure it. **Not a cell**: the number repeats, combines or sums up others, is quoted from
-  elsewhere, or lacks what a run would need. What a sum or ratio says is then a claim, in the table above.
+- **Smaller run**: our run is smaller than the paper's in some respect. **Calibrated**: we chose a setting so
+  that this value is met; it is a control. **Made-up data**: the paper's data are not available, so the study uses
+  synthetic records, and nothing is compared.
+- **Not run**: a run could measure it. **Not a cell**: the number repeats, combines or sums up other numbers, is quoted
+  from another source, or lacks details that a run would need. Sums and ratios are claims, in the table above.
 
-And of a number that counts:
+Numbers that count are described by these terms:
 
-- **Floor**: the print says that nothing happened: nobody exposed, at least .9 of the accuracy lost, or an attack within
-  .03 of guessing. **Informative**: every other print.
-- **By interval**: our 95 % interval holds a value that rounds to the print. **Near**: ours is within .03 of the print,
-  or within 10 % where the number is no fraction. **Wide**: our interval is wider than the print is large.
-- Of a print with two readings, that of the authors' code counts.
+- **Floor**: the printed value says that nothing happened: nobody exposed, at least .9 of the accuracy lost, or an
+  attack within .03 of guessing. **Informative**: every other printed value.
+- **By interval**: our 95 % interval contains a value that rounds to the printed value. **Near**: our number is within
+  .03 of the printed value, or within 10 % if it is not a fraction. **Wide**: our interval is wider than the printed
+  value is large.
+- If a printed number has two readings, the reading of the authors' code counts.
 """
 
 
@@ -66,7 +69,7 @@ def numbers(rows: pd.DataFrame, papers: Iterable[str], controls: pd.DataFrame) -
     parts += ["### Not run, and why", _reasons(rows, NOT_RUN), "### Not a cell", _reasons(rows, ELSEWHERE)]
     parts += [
         "## Our own study of published values",
-        "No paper's claims: the best published accuracies of small private models.",
+        "These are not claims of one paper: the best published accuracies of small private models.",
         _by(own, ["paper", "artefact", "metric"]),
     ]
     parts += [_reasons(own, NOT_RUN)]
@@ -99,9 +102,9 @@ def apart(rows: pd.DataFrame) -> str:
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     wide = _flag(informative, "wide")
     return (
-        f"{alone.sum():,} are inside by the width of the interval alone; {wide.sum():,} intervals are wider than the "
-        f"print is large. The other {len(floor):,} say that nothing happened: "
-        f"{_share(_flag(floor, 'inside'))} lie inside. Apart: {told}."
+        f"{alone.sum():,} are inside our interval without being near; {wide.sum():,} intervals are wider than the "
+        f"printed value is large. The other {len(floor):,} say that nothing happened: "
+        f"{_share(_flag(floor, 'inside'))} lie inside. Listed separately: {told}."
     )
 
 
@@ -125,26 +128,27 @@ def chance(rows: pd.DataFrame) -> str:
     above = int((outside["measured"] > outside["print"]).sum())
     return (
         f"**Chance explains few misses.** Of {len(compared):,} intervals of 95 % about {0.05 * len(compared):.0f} miss "
-        f"the true value; {len(outside):,} miss the print. Chance misses on both sides alike; of ours {above:,} lie "
-        f"above the print and {len(outside) - above:,} below it. Prints are means of a few trainings with a spread of "
-        "their own, which adds to what chance explains; the papers seldom print it."
+        f"the true value; {len(outside):,} miss the printed value. Chance would miss on both sides equally often; "
+        f"{above:,} of our numbers lie above the printed value and {len(outside) - above:,} below it. Printed values "
+        "are means of a few trainings with their own spread, so chance explains a few more misses; the papers seldom "
+        "print this spread."
     )
 
 
 def _explained(rows: pd.DataFrame) -> str:
     outside = rows[rows["outcome"] == OUTSIDE]
     unknown = outside["why"].str.startswith(NOT_KNOWN).sum()
-    half = outside["why"].str.startswith("half named").sum()
+    half = outside["why"].str.startswith(PARTLY).sum()
     return (
-        f"**What is known of the {len(outside):,} outside**: for {len(outside) - unknown - half:,} a control says what "
-        f"decides (a run of ours, or the paper's own models of like noise), for {half:,} one goes half of the way "
-        f"(“half named”), of {unknown:,} it is not known."
+        f"**Explanations of the {len(outside):,} misses**: for {len(outside) - unknown - half:,} a control explains "
+        f"the difference (a run of ours, or the paper's own models with similar noise), for {half:,} a control "
+        f"explains a part (“{PARTLY}”), and for {unknown:,} no explanation is known."
     )
 
 
 def _gained(controls: pd.DataFrame) -> str:
     """Describe for each run with another setting the numbers it reproduces and ours misses, and the reverse."""
-    head = ("paper", "what is changed", "prints", "missed by ours: held by it", "held by ours: missed by it", "csv")
+    head = ("paper", "what is changed", "printed values", "gained: missed by ours", "lost: contained in ours", "csv")
     lines = [
         (
             row.paper,
@@ -157,9 +161,9 @@ def _gained(controls: pd.DataFrame) -> str:
         for row in controls.itertuples()
     ]
     words = (
-        "Each run below changes one thing and is held against every print that it measures, also those of smaller runs "
-        "([controls.csv](controls.csv)). A setting that explains misses gains many and loses few; several were run on "
-        "the cells alone that they were thought to explain, and then nothing could be lost."
+        "Each run below changes one setting and is compared with every printed value that it measures, smaller runs "
+        "included ([controls.csv](controls.csv)). A setting that explains misses gains many and loses few. Several "
+        "were run only on the cells that they should explain, so nothing could be lost there."
     )
     return f"{words}\n\n{table(head, lines)}"
 
@@ -213,7 +217,7 @@ def _apart(rows: pd.DataFrame) -> str:
         ["paper", "outcome", "apart", "why"], sort=False
     ):
         lines.append((paper, ", ".join(part["artefact"].unique()), outcome, len(part), apart, why or INSIDE))
-    return table(("paper", "where", "", "numbers", "what differs", "inside, or what is known of why not"), lines)
+    return table(("paper", "where", "", "numbers", "what differs", "inside, or the reason if known"), lines)
 
 
 def _cell(row: Mapping[str, Any]) -> tuple[str, ...]:

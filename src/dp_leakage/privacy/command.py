@@ -195,7 +195,7 @@ def _risks(options: argparse.Namespace, target: Target | None) -> Iterator[tuple
     per relation.
     """
     if options.accountant:
-        raise UserError("--accountant belongs to ε; a risk is computed from the whole trade-off curve, leave it out")
+        raise UserError("--accountant is for ε; a risk follows from the whole trade-off curve, so leave it out")
     directional = bool(options.blocks)
     if options.kappa is not None and not directional:
         raise UserError("--kappa needs --blocks, the dimensions of a unit's vectors, such as 61706 or 120x401,10x85.")

@@ -27,7 +27,7 @@ UNITS = ("example", "batch")  # the units that an entry may choose; classes and 
 
 
 def defenses() -> list[str]:
-    """Every defense that an entry can name, plugins' included."""
+    """Return every defense that an entry can name, including plugins'."""
     return [*PLAIN, *MECHANISMS]
 
 
@@ -141,7 +141,7 @@ def _unusual(protection: Protection, spec: Json) -> list[str]:
 
 
 def _rdp_sigma(entry: Json, spec: Json) -> str:
-    """Return the source of σ for accountant rdp: the entry's choice, else the study's, else the tightest
+    """Return the source of σ for accountant rdp: the entry's choice, otherwise the study's, otherwise the tightest
     calibration.
     """
     return str(entry.get("rdp_sigma", spec.get("rdp_sigma", "calibrated_tight")))

@@ -193,7 +193,7 @@ class LinearRows(NamedTuple):
         means: float64 (B, i + 1), the directions of (xᵢ, 1).
         signs: float64 (B, o), 1 or −1.
         kappas: float64 (B, o), 0 where a row has no direction.
-        weights: float64 (B, 1), 0 for padding, whose draws do not count, else 1.
+        weights: float64 (B, 1), 0 for padding, whose draws do not count, otherwise 1.
     """
 
     means: Tensor

@@ -98,13 +98,13 @@ def check_step(mechanism: Mechanism) -> None:
     if mechanism.sampler == "class_poisson" and not holds_groups(mechanism.unit):
         raise UserError(
             f"sampler 'class_poisson' draws whole (sub)classes, so unit {mechanism.unit!r} cannot be bounded; "
-            "valid units: class, subclass"
+            "use unit class or subclass"
         )
     if mechanism.unit == PERSON and mechanism.turns > 1:
-        raise UserError("sampler 'cyclic_poisson' deals single records to parts of the data; valid unit: example")
+        raise UserError("sampler 'cyclic_poisson' deals single records to parts of the data; use unit example")
     if not mechanism.clip_norm > 0:
         raise UserError(f"clip_norm is {mechanism.clip_norm} but must be above 0")
     if mechanism.noise == "vmf" and mechanism.bound != "normalize":
-        raise UserError(f"bound {mechanism.bound!r} leaves no unit vectors for noise 'vmf'; valid: normalize")
+        raise UserError(f"bound {mechanism.bound!r} leaves no unit vectors for noise 'vmf'; use bound normalize")
     if mechanism.bound == PER_LAYER and mechanism.unit != "example":
-        raise UserError(f"bound 'per_layer' is of examples, not of unit {mechanism.unit!r}; valid: clip, normalize")
+        raise UserError(f"bound 'per_layer' is for examples, not for unit {mechanism.unit!r}; use clip or normalize")

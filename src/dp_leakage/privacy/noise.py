@@ -197,7 +197,7 @@ def sphere_coordinate(dimension: int | Tensor, radius: Tensor, angle: Tensor) ->
     """One coordinate s of uniform points on the unit sphere of Rᵈ, d ≥ 2, and √(1−s²), float64.
 
     s/√(1−s²) times √(d−1) is Student-t with d−1 degrees of freedom, drawn from two uniforms in (0, 1] by Bailey's
-    (1994) polar method, which stays exact for any d. The dimension is one for all, or one each; ``radius`` is
+    (1994) polar method, which stays exact for any d. The dimension is shared or given for each point; ``radius`` is
     overwritten.
     """
     w = radius.log_().mul_(-2.0 / (dimension - 1)).expm1_()

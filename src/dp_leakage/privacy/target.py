@@ -22,7 +22,7 @@ class Target:
             of members among those accused at ``fpr``, if a share ``prior`` of all are members).
         value: the limit, in (0, 1).
         fpr: the false positive rate, in (0, 1); None for an advantage.
-        prior: in (0, 1), of a precision; else None.
+        prior: in (0, 1), of a precision; otherwise None.
     """
 
     measure: str
@@ -59,13 +59,13 @@ class Target:
 
     @property
     def settings(self) -> dict[str, float]:
-        """The target as a study file would write it, with every key."""
+        """Return the target as in a study file, with every key."""
         values = {self.measure: self.value, "prior": self.prior, "fpr": self.fpr}
         return {key: value for key, value in values.items() if value is not None}
 
     @property
     def limit(self) -> float:
-        """The number that must not be exceeded: the advantage, or the true positive rate at ``fpr``."""
+        """Return the limit: the advantage, or the true positive rate at ``fpr``."""
         if self.prior is None or self.fpr is None:
             return self.value
         return self.fpr * (1 - self.prior) / self.prior * self.value / (1 - self.value)

@@ -97,7 +97,7 @@ def check_sizes(archive: zipfile.ZipFile, size: int) -> None:
     """
     infos = archive.infolist()
     if len({info.filename for info in infos}) < len(infos):
-        raise ValueError("an array stands twice")
+        raise ValueError("an array occurs twice")
     if sum(info.file_size for info in infos) > size or any(info.compress_type for info in infos):
         raise ValueError("its arrays are larger than the file")
     for info in infos:

@@ -109,7 +109,7 @@ def _accuracy(model: Json) -> str:
 
 
 def _use(model: Json) -> str:
-    """The study's measure of use, if that is not accuracy."""
+    """Return the study's measure of use if it is not accuracy."""
     if (told := model.get("utility")) is None:
         return ""
     low, high = told["interval"]

@@ -25,7 +25,7 @@ LONGEST = 2**26  # bytes of a text, which is read whole
 
 
 def as_json(value: Json) -> bytes:
-    """JSON for people and programs, with keys in their order, in which the pages show them too."""
+    """Return JSON for people and programs, with keys in the order of the pages."""
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
 

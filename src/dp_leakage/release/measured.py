@@ -67,8 +67,8 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
 
 
 def advice_of(study: Study, cell: Cell) -> list[str]:
-    """Return the statements of the study's report on releasing a cell. Raises UserError if its claims cannot be
-    read.
+    """Return the statements of the study's report about a cell that is to be released. Raises UserError if its claims
+    cannot be read.
     """
     path = study.path(CLAIMS)
     if not path.exists():

@@ -211,7 +211,7 @@ def _settings(study: Study, cell: Cell) -> Json:
     if cell.training["engine"] != "ensemble":
         raise UserError(f"CELL {cell.key}: engine must be 'ensemble' for a release; got {cell.training['engine']!r}")
     if is_import_path(cell.training["architecture"]["name"]):
-        raise UserError(f"CELL {cell.key}: a release knows the built-in architectures; name a cell of one of these")
+        raise UserError(f"CELL {cell.key}: only built-in architectures can be released; name a cell with one of them")
     if cell.step is None:
         raise UserError(f"CELL {cell.key} has no privacy budget; name a cell of defense `gaussian`")
     if by_person(study.spec, cell.dataset) and cell.step.unit != PERSON:

@@ -72,7 +72,7 @@ class Sheet(NamedTuple):
 
 
 def sheet_of(statement: Json) -> Sheet:
-    """Return the sheet that says what a statement says."""
+    """Return the sheet with the contents of a statement."""
     measured, proven = statement["measured"], statement["advantage_at_most"]
     unit = statement["unit"].removeprefix("one ")
     _, word, tone, hides = next(band for band in BANDS if proven <= band[0])
@@ -182,7 +182,7 @@ def records_in_words(told: Json) -> str:
 def page(sheet: Sheet) -> str:
     """Return the sheet as one HTML file that loads nothing."""
     template = palette.environment().from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(sheet=sheet, title=TITLE, palette=Markup(palette.style())) + "\n"
+    return template.render(sheet=sheet, title=TITLE) + "\n"
 
 
 def pdf(sheet: Sheet) -> bytes:

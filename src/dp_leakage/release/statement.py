@@ -168,7 +168,7 @@ def training_of(statement: Mapping[str, Any]) -> Training:
 def curve_of(statement: Json) -> TradeOff:
     """Return the proven limit of any attack on the release.
 
-    With a selection it follows from dp-accounting's ε at many δ, else from the training's own curve.
+    With a selection it follows from dp-accounting's ε at many δ, otherwise from the training's own curve.
     """
     if statement["selection"] is None:
         curve = proven_curve(training_of(statement), relation(statement["mechanism"]["sampler"]))

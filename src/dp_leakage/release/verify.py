@@ -33,9 +33,9 @@ def verify(folder: Path) -> list[str]:
         UserError: a file is missing, changed or not listed, or ε is not what the statement says.
     """
     if not is_dir(folder):
-        raise UserError(f"{folder} must be the folder of a release; there is none")
+        raise UserError(f"{folder} must be the folder of a release; it does not exist")
     if not os.path.lexists(folder / HASHES):
-        raise UserError(f"{folder} is no release: {HASHES} is missing, which lists every file of one")
+        raise UserError(f"{folder} is not a release: {HASHES} is missing, which lists every file of one")
     listed = read_json(folder / HASHES)
     if content_of(folder / HASHES) != as_json(listed):
         raise UserError(
@@ -94,7 +94,7 @@ def _check_pages(statement: Json, folder: Path) -> list[str]:
 
 
 def _expired(statement: Json) -> list[str]:
-    """Return a sentence if the release has expired, or if its expiry is not a date; else none."""
+    """Return a sentence if the release has expired, or if its expiry is not a date; otherwise none."""
     declared = statement.get("declared")
     expires = declared.get("expires") if isinstance(declared, dict) else None
     if expires is None:

@@ -7,7 +7,7 @@ from dp_leakage.report.claims import Claim, Number, as_json, headlines
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.exposed import most_exposed
 from dp_leakage.report.page import answers_of, render, told
-from dp_leakage.report.words import claims_of
+from dp_leakage.report.sentences import claims_of
 
 __all__ = [
     "Acceptable",

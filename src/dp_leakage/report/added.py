@@ -4,7 +4,7 @@ import pandas as pd
 
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
-from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.claims import Claim, ClaimWriter
 from dp_leakage.report.most import most
 from dp_leakage.table.words import name
 
@@ -26,9 +26,9 @@ def added_claims(metrics: pd.DataFrame) -> list[Claim]:
 def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
     standing = most(rows, [*CELL, "attack"], LIMITS)
     found, row = standing.found, standing.row
-    tell = Telling({"dataset": dataset, "among": standing.count})
+    writer = ClaimWriter({"dataset": dataset, "among": standing.count})
     own = {column: row[column] for column in ("model", "defense", "attack", "of")}
-    points = tell(METRIC, found.value, _points(found), low=found.low, high=found.high, **own)
+    points = writer(METRIC, found.value, _points(found), low=found.low, high=found.high, **own)
     adds = (
         f"the model adds {points} points" if found.low > 0 else f"the model adds nothing that shows ({points} points)"
     )
@@ -36,10 +36,10 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
     where = f"{attack} on {name(row['model'])}, defense {row['defense']}"
     words = (
         f"Attributes of members: {adds} to the share of right guesses, beyond what the attacker's own data give. "
-        f"That is {where}{standing.words('pairs of attack and cell', tell)}."
+        f"That is {where}{standing.words('pairs of attack and cell', writer)}."
     )
     cells = ((row["model"], row["defense"]),)
-    return tell.claim(f"{dataset}.added", "added", dataset, words, cells=cells, screen=2)
+    return writer.claim(f"{dataset}.added", "added", dataset, words, cells=cells, screen=2)
 
 
 def _points(found: Estimate) -> str:

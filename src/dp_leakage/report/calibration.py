@@ -6,7 +6,7 @@ from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
-from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.claims import Claim, ClaimWriter
 from dp_leakage.table.words import name
 
 FPR = 0.01
@@ -37,13 +37,15 @@ def calibration_claims(metrics: pd.DataFrame) -> list[Claim]:
 def _claim(dataset: str, found: pd.DataFrame) -> Claim:
     most = found["value"][POOLED].idxmax()
     _, model, defense, attack = most
-    tell = Telling({"dataset": dataset, "model": model, "defense": defense, "attack": attack, "among": len(found)})
+    writer = ClaimWriter(
+        {"dataset": dataset, "model": model, "defense": defense, "attack": attack, "among": len(found)}
+    )
 
     def shown(metric: str) -> str:
         alone = Estimate(*(float(found.loc[most, (end, metric)]) for end in ("value", "low", "high")))
-        return tell.percent(metric, simultaneous(alone, len(found), (0.0, 1.0)), fpr=FPR)
+        return writer.percent(metric, simultaneous(alone, len(found), (0.0, 1.0)), fpr=FPR)
 
-    rate = tell("fpr", FPR, f"{100 * FPR:g} %")
+    rate = writer("fpr", FPR, f"{100 * FPR:g} %")
     words = (
         f"Rates here are over all records together, as an attacker with one threshold has them: at {rate} false "
         f"positives {name(attack)} on {name(model)}, defense {defense}, identifies {shown(POOLED)} of the members. "
@@ -58,5 +60,5 @@ def _claim(dataset: str, found: pd.DataFrame) -> Claim:
         f"{shown('own_tpr')} of the members are identified, and {shown('own_fpr')} of the others wrongly accused."
     )
     if len(found) > 1:
-        words += f" These intervals hold for all {tell.count(len(found))} attacks and models at once."
-    return tell.claim(f"{dataset}.calibration", "calibration", dataset, words, cells=((model, defense),))
+        words += f" These intervals hold for all {writer.count(len(found))} attacks and models at once."
+    return writer.claim(f"{dataset}.calibration", "calibration", dataset, words, cells=((model, defense),))

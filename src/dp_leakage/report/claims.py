@@ -1,7 +1,7 @@
 """Claims: sentences of the page as objects, with every number, its meaning and its corrections.
 
 The page, ``claims.json`` next to it and the last lines of a run are made from one list of claims. A number enters a
-sentence only through `Telling`, so each number on the page is in the list.
+sentence only through `ClaimWriter`, so each number on the page is in the list.
 """
 
 from dataclasses import asdict, dataclass, field, fields
@@ -84,7 +84,7 @@ class Claim:
 
 
 @dataclass
-class Telling:
+class ClaimWriter:
     """Writer that puts numbers into sentences and records them.
 
     Attributes:
@@ -129,7 +129,7 @@ class Telling:
 
 
 def percent(estimate: Estimate) -> str:
-    """A fraction as ``12.3 % [10.1, 14.5]``."""
+    """Format a fraction as ``12.3 % [10.1, 14.5]``."""
     value, low, high = (f"{round(100 * x, 1) + 0.0:.1f}".replace("-", "−") for x in estimate)
     return f"{value} % [{low}, {high}]"
 

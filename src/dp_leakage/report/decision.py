@@ -156,7 +156,7 @@ def judge(
         settings: all settings of a data set.
         advantage: largest acceptable advantage.
         risk: ``measured``, or ``proven`` if only a proof counts as protection.
-        aware: whether a defense-aware attack was run. Without one, low measured leakage is no evidence of protection.
+        aware: whether a defense-aware attack was run. Without one, low measured leakage is not evidence of protection.
         error: probability of a wrong recommendation at this look (`Look.level`).
     """
     measured, reject = aware and risk == "measured", ASIDE * error

@@ -11,11 +11,10 @@ from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.resemblance import Resemblance
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.report.answer import Answer, Setting
-from dp_leakage.report.claims import Claim, Telling
-from dp_leakage.report.guarantees import too_few_words
+from dp_leakage.report.claims import Claim, ClaimWriter
 from dp_leakage.report.leak import Leak
+from dp_leakage.report.phrases import cell_fields, describe_identified, write_use
 from dp_leakage.report.sources import UNKNOWN, beside_references, differ
-from dp_leakage.report.words import use_words
 from dp_leakage.table.frames import chosen
 from dp_leakage.table.numbers import rounded
 from dp_leakage.table.words import name
@@ -71,14 +70,14 @@ def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame
     cells = tuple((one.model, one.defense) for one in answer.told)
     found = []
     for kind, write, verdict in (("answer", _decided, answer.kind), ("evidence", _measured, "")):
-        tell = Telling({"dataset": answer.dataset})
-        told = [(one, write(one, elsewhere, tell)) for one in answer.told]
+        writer = ClaimWriter({"dataset": answer.dataset})
+        told = [(one, write(one, elsewhere, writer)) for one in answer.told]
         several = len(told) > 1
         words = " ".join(f"{name(one.model)}: {words}" if several else words for one, words in told if words)
         if words:
             words = f"On {name(answer.dataset)}, {words}" if kind == "answer" else words
             claim = f"{answer.dataset}.{kind}"
-            found.append(tell.claim(claim, kind, answer.dataset, words, verdict=verdict, cells=cells, screen=1))
+            found.append(writer.claim(claim, kind, answer.dataset, words, verdict=verdict, cells=cells, screen=1))
     found += [*_compared(answer, elsewhere), *_averaged(answer, elsewhere)]
     for place, one in enumerate(answer.told):
         if elsewhere.references is not None:
@@ -95,70 +94,66 @@ def told_from_none(leak: Leak) -> bool:
     )
 
 
-def _decided(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
+def _decided(one: Setting, elsewhere: Elsewhere, writer: ClaimWriter) -> str:
     """Return the answer."""
     leak = one.leak
     if leak is None:
         return "no membership attack was run on the model, so nothing is known of its leakage."
-    verdict = _verdict(leak, bool(_warned(one, elsewhere, Telling())), tell)
-    whose = f"The strongest of {tell.count(leak.tried)} attacks" if leak.tried > 1 else "The attack"
+    verdict = _verdict(leak, bool(_warned(one, elsewhere, ClaimWriter())), writer)
+    whose = f"The strongest of {writer.count(leak.tried)} attacks" if leak.tried > 1 else "The attack"
     advantage = rounded(leak.advantage.value)
     said = {"attack": STRONGEST, "of": leak.attack, "low": leak.advantage.low, "high": leak.advantage.high}
-    shown = tell("reached_advantage", leak.advantage.value, advantage, **said, **_where(one))
-    return f"{verdict} {whose} has an advantage of {shown}; guessing has {tell('guessing_advantage', 0.0, '0')}."
+    shown = writer("reached_advantage", leak.advantage.value, advantage, **said, **cell_fields(one))
+    return f"{verdict} {whose} has an advantage of {shown}; guessing has {writer('guessing_advantage', 0.0, '0')}."
 
 
-def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
+def _measured(one: Setting, elsewhere: Elsewhere, writer: ClaimWriter) -> str:
     """Return what the answer rests on; "" if nothing was measured."""
-    leak, where = one.leak, _where(one)
+    leak, where = one.leak, cell_fields(one)
     if leak is None:
         return ""
-    advantage = tell.fraction("reached_advantage", leak.advantage, attack=STRONGEST, of=leak.attack, **where)
+    advantage = writer.fraction("reached_advantage", leak.advantage, attack=STRONGEST, of=leak.attack, **where)
     judged = "the interval excludes guessing" if leak.advantage.low > 0 else "chance alone could explain that"
     judged = "" if leak.shifted else f"; {judged}"
     whose = "The strongest attack" if leak.tried > 1 else "The attack"
     words = f"{whose}, {name(leak.attack)}, has an advantage of {advantage} over guessing{judged}."
-    for fpr, tpr in leak.tprs.items():
-        share = tell.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr, **where)
-        rate = tell("fpr", fpr, f"{100 * fpr:g}")
-        words += f" At {rate} % false positives, the attack that is strongest there identifies {share} of the members."
-    words += f" {too_few_words(leak, tell)}".rstrip()
+    words += describe_identified(leak, writer, **where)
     members, others = (int(one.row[key]) for key in ("n_members", "n_nonmembers"))
-    words += f" This rests on {tell.count(members)} members and {tell.count(others)} non-members."
-    return f"{words}{_warned(one, elsewhere, tell)}"
+    words += f" This rests on {writer.count(members)} members and {writer.count(others)} non-members."
+    return f"{words}{_warned(one, elsewhere, writer)}"
 
 
-def _warned(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
+def _warned(one: Setting, elsewhere: Elsewhere, writer: ClaimWriter) -> str:
     resemblance = elsewhere.resemblance.get((one.dataset, one.model))
-    return "" if resemblance is None else unlike(resemblance, tell)
+    return "" if resemblance is None else unlike(resemblance, writer)
 
 
-def _verdict(leak: Leak, unlike: bool, tell: Telling) -> str:
+def _verdict(leak: Leak, unlike: bool, writer: ClaimWriter) -> str:
     """Return whether the model leaks. ``unlike`` references do not show the model's outputs without these records."""
     found, shown = leak.sources, told_from_none(leak)
     if found is None:  # chance drew members and others from one source
         return LEAKS if shown else NOT_SHOWN
     if found.beyond_references is not None and not unlike:
-        beside = beside_references(found, tell)
+        beside = beside_references(found, writer)
         if found.beyond_references.low > 0:
-            also = f" But {differ(found, tell)}, so attacks find more than was learned." if found.shifted else ""
+            also = f" But {differ(found, writer)}, so attacks find more than was learned." if found.shifted else ""
             return f"{LEAKS[:-1]}: {beside}.{also}"
         if found.shifted or shown:
-            return f"{differ(found, tell)}. That any of it was learned is not shown: {beside}."
+            return f"{differ(found, writer)}. That any of it was learned is not shown: {beside}."
         return NOT_SHOWN
     if found.shifted or (shown and not found.beyond[leak.attack].low > 0):
-        return f"{differ(found, tell)}. {UNKNOWN}"
+        return f"{differ(found, writer)}. {UNKNOWN}"
     if not shown:
         return NOT_SHOWN
     return BY_GUESS if found.compared else IF_ALIKE
 
 
-def unlike(resemblance: Resemblance, tell: Telling) -> str:
+def unlike(resemblance: Resemblance, writer: ClaimWriter) -> str:
     """Warn if the references differ from the model; otherwise return ""."""
     told = []
     for what, pair in resemblance.unlike().items():
-        own = tell(f"{what}_of_target", pair.target, f"{100 * pair.target:.1f}")
-        theirs = tell(f"{what}_of_references", pair.reference, f"{100 * pair.reference:.1f}")
+        own = writer(f"{what}_of_target", pair.target, f"{100 * pair.target:.1f}")
+        theirs = writer(f"{what}_of_references", pair.reference, f"{100 * pair.reference:.1f}")
         told.append(f"{WHAT[what]} is {own} % where theirs is {theirs} %")
     if not told:
         return ""
@@ -173,7 +168,7 @@ WHAT = {"accuracy": "accuracy on held-out records", "gap": "accuracy gap between
 
 def _compared(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
     """Name the models that attacks compare with, and the attacks that were not run."""
-    tell = Telling({"dataset": answer.dataset})
+    writer = ClaimWriter({"dataset": answer.dataset})
     told, missing = [], []
     for role, others, verb in (
         ("reference", elsewhere.references, "compare with"),
@@ -183,25 +178,27 @@ def _compared(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
             missing.append(f"attacks that {verb} {role} models (none were given)")
         else:
             whose = "that were given" if others.given else "trained here, by this study's settings"
-            told.append(f"Attacks {verb} {tell.count(others.count)} {role} models {whose}.")
+            told.append(f"Attacks {verb} {writer.count(others.count)} {role} models {whose}.")
     if elsewhere.references is not None and not elsewhere.online:
         missing.append("online attacks (no reference model was trained on any of these records)")
     words = [*told, *([f"Not run: {'; '.join(missing)}. {MORE}"] if missing else [])]
-    claim = tell.claim(f"{answer.dataset}.compared", "compared", answer.dataset, " ".join(words), screen=2)
+    claim = writer.claim(f"{answer.dataset}.compared", "compared", answer.dataset, " ".join(words), screen=2)
     return [claim]
 
 
 def _averaged(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
     """Describe how attacks treat random answers."""
-    tell = Telling({"dataset": answer.dataset})
+    writer = ClaimWriter({"dataset": answer.dataset})
     words = [
-        f"The attacker asks {name(model)} {tell.count(draws)} times about each record and takes the mean of the "
+        f"The attacker asks {name(model)} {writer.count(draws)} times about each record and takes the mean of the "
         "answers, which are drawn at random."
         for model, draws in elsewhere.draws.items()
         if any(one.model == model for one in answer.told)
     ]
     return (
-        [tell.claim(f"{answer.dataset}.draws", "adaptive", answer.dataset, " ".join(words), screen=2)] if words else []
+        [writer.claim(f"{answer.dataset}.draws", "adaptive", answer.dataset, " ".join(words), screen=2)]
+        if words
+        else []
     )
 
 
@@ -216,28 +213,28 @@ def _without_references(one: Setting, place: int, metrics: pd.DataFrame) -> list
     advantages = frame[frame["metric"] == "reached_advantage"]
     if advantages.empty:
         return []
-    tell = Telling(_where(one))
+    writer = ClaimWriter(cell_fields(one))
     attack, found = _largest(advantages, (-1.0, 1.0))
-    shown = tell.fraction("reached_advantage", found, among=len(advantages), attack=attack)
+    shown = writer.fraction("reached_advantage", found, among=len(advantages), attack=attack)
     words = f"Without reference models, the strongest attack ({name(attack)}) has an advantage of {shown}."
     for fpr, rates in frame[frame["metric"] == "reached_tpr"].groupby("fpr", sort=False):
         attack, found = _largest(rates, (0.0, 1.0))
-        shown = tell.percent("reached_tpr", found, among=len(rates), attack=attack, fpr=float(fpr))
+        shown = writer.percent("reached_tpr", found, among=len(rates), attack=attack, fpr=float(fpr))
         words += (
-            f" At {tell('fpr', float(fpr), f'{100 * fpr:g}')} % false positives, {name(attack)} identifies {shown}."
+            f" At {writer('fpr', float(fpr), f'{100 * fpr:g}')} % false positives, {name(attack)} identifies {shown}."
         )
     if len(advantages) > 1:
-        words += f" These intervals hold for all {tell.count(len(advantages))} such attacks at once."
+        words += f" These intervals hold for all {writer.count(len(advantages))} such attacks at once."
     cells = ((one.model, one.defense),)
     dataset = one.dataset
     kind = "without_references"
-    return [tell.claim(f"{dataset}.{kind}.{place}", kind, dataset, words, cells=cells, screen=2)]
+    return [writer.claim(f"{dataset}.{kind}.{place}", kind, dataset, words, cells=cells, screen=2)]
 
 
 def _largest(rows: pd.DataFrame, limits: tuple[float, float]) -> tuple[str, Estimate]:
     """Return the attack with the largest value, with an interval that is simultaneous for all attacks."""
     best = rows.loc[rows["value"].idxmax()]
-    alone = Estimate(float(best["value"]), float(best["low"]), float(best["high"]))
+    alone = Estimate.from_row(best)
     return str(best["attack"]), simultaneous(alone, len(rows), limits)
 
 
@@ -248,27 +245,23 @@ def _tiles(one: Setting, place: int) -> list[Claim]:
     """Return tiles with the advantage, each TPR at a low FPR, and the accuracy."""
     found: list[Claim] = []
 
-    def add(kind: str, label: str, shown: str, words: str, tell: Telling) -> None:
+    def add(kind: str, label: str, shown: str, words: str, writer: ClaimWriter) -> None:
         figure, _, ends = shown.partition(" [")
         claim, cells = f"{one.dataset}.{kind}.{place}", ((one.model, one.defense),)
         more = {"label": label, "figure": figure, "cells": cells, "screen": 2}
-        found.append(tell.claim(claim, kind, one.dataset, f"[{ends}{words}", **more))
+        found.append(writer.claim(claim, kind, one.dataset, f"[{ends}{words}", **more))
 
     if one.leak is not None:
-        tell = Telling(_where(one))
-        shown = tell.fraction("reached_advantage", one.leak.advantage, attack=STRONGEST, of=one.leak.attack)
+        writer = ClaimWriter(cell_fields(one))
+        shown = writer.fraction("reached_advantage", one.leak.advantage, attack=STRONGEST, of=one.leak.attack)
         words = f" advantage over guessing; {name(one.leak.attack)}"
-        add("measured", "The strongest attack tried", shown, words, tell)
+        add("measured", "The strongest attack tried", shown, words, writer)
         for fpr, tpr in one.leak.tprs.items():
-            tell = Telling(_where(one))
-            shown = tell.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr)
-            rate = tell("fpr", fpr, f"{100 * fpr:g}")
-            add(f"tpr_{fpr:g}", "Members identified", shown, f" at {rate} % false positives", tell)
-    tell = Telling(_where(one))
+            writer = ClaimWriter(cell_fields(one))
+            shown = writer.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr)
+            rate = writer("fpr", fpr, f"{100 * fpr:g}")
+            add(f"tpr_{fpr:g}", "Members identified", shown, f" at {rate} % false positives", writer)
+    writer = ClaimWriter(cell_fields(one))
     label = f"{capital(one.use_label)} on non-members"
-    add("accuracy", label, use_words(one, tell), "", tell)
+    add("accuracy", label, write_use(one, writer), "", writer)
     return found
-
-
-def _where(one: Setting) -> dict[str, str]:
-    return {"dataset": one.dataset, "model": one.model, "defense": one.defense}

@@ -95,7 +95,7 @@ def _exceeded(
     )
     single = dict(iter(rows[rows["repeat"] != ALL].groupby(key, dropna=False)["value"]))
     for _, row in pairs.iterrows():
-        found = Estimate(*(float(row[end]) for end in ("value", "low", "high")))
+        found = Estimate.from_row(row)
         repeats = single.get(tuple(row[key]), np.array([]))
         low = simultaneous(found, len(pairs), compared.limits, repeats).low
         if low > row["limit"]:

@@ -13,9 +13,10 @@ from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.report.answer import Answer, Setting
-from dp_leakage.report.claims import Claim, Telling, percent
+from dp_leakage.report.claims import Claim, ClaimWriter, percent
 from dp_leakage.report.guarantees import rounded_up
-from dp_leakage.report.words import budget_words, given, tiles_of
+from dp_leakage.report.phrases import label_budget, name_assumptions
+from dp_leakage.report.tiles import make_tiles
 from dp_leakage.table.looks import INK, look
 from dp_leakage.table.numbers import cell_label, interval
 from dp_leakage.table.words import name
@@ -84,7 +85,7 @@ def explored(answers: Sequence[Answer], outside: Mapping[str, Sequence[str]] | N
         measures={key: words for key, words in _measures().items() if key in known},
         groups=[first, *(group for group in groups if group != first)],
         points=points,
-        tiles=[tiles_of(answer, one, outside=uncovered.get(answer.dataset, ())) for answer, one in chosen],
+        tiles=[make_tiles(answer, one, outside=uncovered.get(answer.dataset, ())) for answer, one in chosen],
         limits=limits,
     )
 
@@ -111,7 +112,7 @@ def _point(answer: Answer, one: Setting, several: bool, outside: Sequence[str]) 
     proven limit and the assumptions of the proof.
     """
     assert one.leak is not None
-    known = given(one, outside, Telling())
+    known = name_assumptions(one, outside, ClaimWriter())
     found, style = one.leak, look(one.series)
     label = cell_label(one.series, one.row)
     accuracy = f"right on {percent(one.accuracy)} of new records"
@@ -132,7 +133,7 @@ def _point(answer: Answer, one: Setting, several: bool, outside: Sequence[str]) 
         "color": "" if style.color == INK else style.color,
         "group": " · ".join([*([name(answer.dataset)] if several else []), name(one.model)]),
         "told": one in answer.told,
-        "beside": budget_words(one),
+        "beside": label_budget(one),
         "use": "" if one.measure == ACCURACY else one.use_label,
         "x": _rounded(one.accuracy),
         "up": up,

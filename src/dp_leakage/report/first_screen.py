@@ -15,10 +15,10 @@ from dp_leakage.common.shown import capital
 from dp_leakage.common.utilities import ACCURACY
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report.answer import Answer, Setting, candidates, shown_to_do_both
-from dp_leakage.report.claims import Telling, percent
+from dp_leakage.report.claims import ClaimWriter, percent
 from dp_leakage.report.decision import Is
 from dp_leakage.report.guarantees import rounded_up
-from dp_leakage.report.words import budget_words, epsilon_words, given
+from dp_leakage.report.phrases import describe_epsilon, label_budget, name_assumptions
 from dp_leakage.table.guesses import MODERATE, SAYS_LITTLE, STRONG, bar, most_of_100, of_100
 from dp_leakage.table.numbers import fraction, interval
 from dp_leakage.table.words import name
@@ -161,13 +161,13 @@ def _leaked(answer: Answer, one: Setting) -> Card | None:
 
 
 def _guaranteed(answer: Answer, one: Setting, outside: Sequence[str]) -> Card:
-    tell, limit = Telling(), answer.acceptable.advantage
-    budget = f"{epsilon_words(one)}."
+    writer, limit = ClaimWriter(), answer.acceptable.advantage
+    budget = f"{describe_epsilon(one)}."
     if one.proven is None or one.proven.advantage >= SAYS_LITTLE:
         figure = "–" if one.proven is None else rounded_up(one.proven.advantage)
         words = f"{'Nothing' if one.proven is None else 'Next to nothing'} is proven of other attacks. {budget}"
         return Card("Guaranteed", Chip("", "no protection proven", "plain"), figure, words, Markup())
-    known, most = given(one, outside, tell), one.proven.advantage
+    known, most = name_assumptions(one, outside, writer), one.proven.advantage
     words = f"No attack can have a larger advantage{f', given {known}' if known else ''}. {budget}"
     state = Chip("✓", "within limit", "good") if one.by_proof else Chip("", _strength(most), "plain")
     gauge = _gauge(Estimate(most, most, most), limit, f"limit {limit:g}", 1.0)
@@ -188,7 +188,7 @@ def _state(shown: Is) -> Chip:
 
 
 def _called(one: Setting) -> str:
-    return f"{budget_words(one)} ({name(one.model)})"
+    return f"{label_budget(one)} ({name(one.model)})"
 
 
 def _gauge(found: Estimate, limit: float, words: str, width: float, mark: tuple[float, str] | None = None) -> Markup:

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from dp_leakage.metrics.rows import CELL
-from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.claims import Claim, ClaimWriter
 from dp_leakage.report.most import by_kind, most
 from dp_leakage.table.words import called, name
 
@@ -24,9 +24,9 @@ def group_claims(metrics: pd.DataFrame) -> list[Claim]:
 def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     standing = most(rows, [*CELL, "attack", "by", "group"], LIMITS)
     found, row = standing.found, standing.row
-    tell = Telling({"dataset": dataset, "among": standing.count})
+    writer = ClaimWriter({"dataset": dataset, "among": standing.count})
     own = {column: row[column] for column in ("model", "defense", "attack", "by", "group")}
-    shown = tell.fraction(METRIC, found, **own)
+    shown = writer.fraction(METRIC, found, **own)
     group = records(row["by"], row["group"])
     said = (
         f"the attack finds more among {group} than among all others: the advantage is larger by {shown}"
@@ -36,11 +36,11 @@ def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     )
     words = (
         f"By group, {kind} models: {said}. That is {name(row['attack'])} on {name(row['model'])}, defense "
-        f"{row['defense']}{standing.words('combinations of group, attack and model', tell)}."
+        f"{row['defense']}{standing.words('combinations of group, attack and model', writer)}."
     )
     cells = ((row["model"], row["defense"]),)
     claim = f"{dataset}.groups.{kind}"
-    return tell.claim(claim, "groups", dataset, words, cells=cells, screen=2)
+    return writer.claim(claim, "groups", dataset, words, cells=cells, screen=2)
 
 
 def records(by: str, group: str) -> str:

@@ -10,7 +10,7 @@ from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rates import fewest, lowest
 from dp_leakage.privacy.rates import PRIORS, precision
-from dp_leakage.report.claims import Telling
+from dp_leakage.report.claims import ClaimWriter
 from dp_leakage.report.leak import Leak
 from dp_leakage.table.guesses import SAYS_LITTLE
 
@@ -54,38 +54,38 @@ def proven_of(here: pd.DataFrame, defense: str) -> Proven | None:
     return Proven(float(values["advantage_proven"]), tprs, float(values["mu"]), exact, neighbors, *bounded)
 
 
-def proven_words(proven: Proven | None, tell: Telling, given: str = "") -> str:
+def proven_words(proven: Proven | None, writer: ClaimWriter, given: str = "") -> str:
     """Return the sentence on a cell's proven limits; ``given`` names the assumptions."""
     if proven is None:
         return "Nothing is proven of attacks that were not tried."
     said = {"neighbors": proven.neighbors}
-    limit = tell("advantage_proven", proven.advantage, rounded_up(proven.advantage), **said)
+    limit = writer("advantage_proven", proven.advantage, rounded_up(proven.advantage), **said)
     words = f"{f'Given {given}, no' if given else 'No'} attack can have an advantage above {limit} (proven)"
     if proven.advantage >= SAYS_LITTLE:
         return f"{words}, which rules out next to nothing."
     rates = [
-        f"{tell('tpr_proven', tpr, rounded_up(100 * tpr, 1), fpr=fpr, **said)} % of the members at "
-        f"{_rate(fpr, tell)} false positives"
+        f"{writer('tpr_proven', tpr, rounded_up(100 * tpr, 1), fpr=fpr, **said)} % of the members at "
+        f"{_rate(fpr, writer)} false positives"
         for fpr, tpr in proven.tprs.items()
     ]
     named = f" or identify more than {' or '.join(rates)}" if rates else ""
     if proven.exact:
-        strength = f" (μ = {tell('mu', proven.mu, rounded_up(proven.mu, 2), **said)})"
+        strength = f" (μ = {writer('mu', proven.mu, rounded_up(proven.mu, 2), **said)})"
     else:
-        strength = _bounded(proven, tell, said)
+        strength = _bounded(proven, writer, said)
     return f"{words}{named}{strength}."
 
 
-def _bounded(proven: Proven, tell: Telling, said: dict[str, str]) -> str:
+def _bounded(proven: Proven, writer: ClaimWriter, said: dict[str, str]) -> str:
     """Return the sentence on the one number that bounds the whole curve, and its looseness; "" if there is none."""
     if not isfinite(proven.mu_bound):
         return ""
-    mu = tell("mu_bound", proven.mu_bound, rounded_up(proven.mu_bound), **said)
-    regret = tell("mu_regret", proven.regret, rounded_up(proven.regret), **said)
+    mu = writer("mu_bound", proven.mu_bound, rounded_up(proven.mu_bound), **said)
+    regret = writer("mu_regret", proven.regret, rounded_up(proven.regret), **said)
     return f" (at every rate within Gaussian noise of μ = {mu}, with a regret of {regret})"
 
 
-def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling, given: str = "") -> str:
+def risk_words(leak: Leak | None, proven: Proven | None, writer: ClaimWriter, given: str = "") -> str:
     """Explain the precision of an accusation to a reader outside the field; "" if nothing was measured.
 
     ``given`` names the assumptions of the proof.
@@ -94,20 +94,20 @@ def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling, given: s
         return ""
     fpr = min(leak.tprs)
     measured, most = leak.tprs[fpr], proven.tprs.get(fpr) if proven else None
-    people = tell("fpr", fpr, f"one in {round(1 / fpr)}")
+    people = writer("fpr", fpr, f"one in {round(1 / fpr)}")
     lines = []
     for prior in PRIORS:
         of = {"fpr": fpr, "prior": prior}
         found = Estimate(*(10 * precision(prior, max(tpr, 0.0), fpr) for tpr in measured))
         shown = f"{found.value:.1f} [{found.low:.1f}, {found.high:.1f}]"
-        were = tell("members_of_ten_accused", found.value, shown, low=found.low, high=found.high, **of)
+        were = writer("members_of_ten_accused", found.value, shown, low=found.low, high=found.high, **of)
         limit = ""
         if most is not None:
             at_most = 10 * precision(prior, most, fpr)
             shown = rounded_up(at_most, 1)
-            limit = f"; no attack exceeds {tell('members_of_ten_accused_proven', at_most, shown, **of)}"
-        guess = tell("members_of_ten_accused_at_random", 10 * prior, f"{10 * prior:g}", **of)
-        share = tell("prior", prior, SHARES[prior])
+            limit = f"; no attack exceeds {writer('members_of_ten_accused_proven', at_most, shown, **of)}"
+        guess = writer("members_of_ten_accused_at_random", 10 * prior, f"{10 * prior:g}", **of)
+        share = writer("prior", prior, SHARES[prior])
         verb = "was" if prior < 0.5 else "were"
         lines.append(
             f"where {share} of the people tested {verb} in the training data, {were} (at random {guess}){limit}"
@@ -119,37 +119,37 @@ def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling, given: s
     )
 
 
-def too_few_words(leak: Leak, tell: Telling) -> str:
+def too_few_words(leak: Leak, writer: ClaimWriter) -> str:
     """Name the small rates that cannot be measured, the non-members they need, and the lowest measurable rate; "" if
     all can.
     """
     if not leak.too_few:
         return ""
     fpr, worth = max(leak.too_few.items())
-    rates = " and ".join(f"{_rate(one, tell)}" for one in leak.too_few)
+    rates = " and ".join(f"{_rate(one, writer)}" for one in leak.too_few)
     said = {"attack": STRONGEST, "fpr": fpr}
-    needed = " and ".join(tell("nonmembers_needed", fewest(one), f"{fewest(one):,}", fpr=one) for one in leak.too_few)
-    have = tell("nonmembers_worth", worth, f"{int(worth):,}", **said)
+    needed = " and ".join(writer("nonmembers_needed", fewest(one), f"{fewest(one):,}", fpr=one) for one in leak.too_few)
+    have = writer("nonmembers_worth", worth, f"{int(worth):,}", **said)
     least = lowest(worth)
     return (
         f"Who is identified at {rates} false positives cannot be measured: that takes {needed} independent "
         f"non-members, and these are worth {have}. The lowest rate that they can measure is "
-        f"{tell('lowest_fpr', least, rounded_up(100 * least, 2))} %. Below it, the worth of an accusation is unknown."
+        f"{writer('lowest_fpr', least, rounded_up(100 * least, 2))} %. Below it, the worth of an accusation is unknown."
     )
 
 
-def choice_words(tried: int, tell: Telling, told: int = 1, recommended: bool = True) -> str:
+def choice_words(tried: int, writer: ClaimWriter, told: int = 1, recommended: bool = True) -> str:
     """Say how the named cells were chosen, and that no ε covers the choice.
 
     Args:
         tried: the private settings among which they were chosen.
-        tell: writes numbers.
+        writer: writes numbers.
         told: number of named cells.
         recommended: whether one is recommended.
     """
     if tried < 2:
         return ""
-    many = tell.count(tried)
+    many = writer.count(tried)
     which = "The setting named above was picked" if told == 1 else "The settings named above were picked"
     covered = "its ε does not cover" if told == 1 else "no ε covers"
     return (
@@ -158,8 +158,8 @@ def choice_words(tried: int, tell: Telling, told: int = 1, recommended: bool = T
     )
 
 
-def _rate(fpr: float, tell: Telling) -> str:
-    return f"{tell('fpr', fpr, f'{100 * fpr:g}')} %"
+def _rate(fpr: float, writer: ClaimWriter) -> str:
+    return f"{writer('fpr', fpr, f'{100 * fpr:g}')} %"
 
 
 def rounded_up(value: float, digits: int = 3) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
-from dp_leakage.report.claims import Telling
+from dp_leakage.report.claims import ClaimWriter
 from dp_leakage.table.frames import is_private
 
 
@@ -21,7 +21,7 @@ class Most:
     Attributes:
         found: the number, with an interval that is simultaneous for all.
         row: its row.
-        count: how many numbers were compared.
+        count: number of compared numbers.
         largest: whether it is the furthest above chance; otherwise a larger one is not significant.
     """
 
@@ -30,17 +30,17 @@ class Most:
     count: int
     largest: bool
 
-    def words(self, kinds: str, tell: Telling, what: str = "the most") -> str:
+    def words(self, kinds: str, writer: ClaimWriter, what: str = "the most") -> str:
         """Return ``, the most of 6 pairs, whose intervals hold together``; "" for a single number.
 
         Args:
             kinds: plural name of the compared things.
-            tell: writes numbers.
+            writer: writes numbers.
             what: role of the number among them.
         """
         if self.count == 1:
             return ""
-        many = f"{tell.count(self.count)} {kinds}, whose intervals hold together"
+        many = f"{writer.count(self.count)} {kinds}, whose intervals hold together"
         return f", {what} of {many}" if self.largest else f": of {many}, {what} that chance does not explain"
 
 

@@ -34,7 +34,5 @@ class Entry:
 
 def render(folder: str, entries: Sequence[Entry]) -> str:
     """Return the page, with the studies in the given order. It loads nothing and runs nothing."""
-    from markupsafe import Markup
-
     template = palette.environment().from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(folder=folder, entries=list(entries), palette=Markup(palette.style()))
+    return template.render(folder=folder, entries=list(entries))

@@ -18,7 +18,7 @@ from dp_leakage.report import tables
 from dp_leakage.report.added import added_claims
 from dp_leakage.report.answer import Answer, answers, singled_out
 from dp_leakage.report.calibration import calibration_claims
-from dp_leakage.report.claims import REFUTED, Claim, Telling
+from dp_leakage.report.claims import REFUTED, Claim, ClaimWriter
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import claims_elsewhere
 from dp_leakage.report.explore import explored, marks_of
@@ -26,9 +26,9 @@ from dp_leakage.report.first_screen import about, cards_of, chip_of, guesses_of
 from dp_leakage.report.groups import group_claims
 from dp_leakage.report.rebuilt import rebuilt_claims
 from dp_leakage.report.refuted import refuted_claims
+from dp_leakage.report.sentences import claims_of
 from dp_leakage.report.structure import structure_claims
 from dp_leakage.report.verdicts import verdicts
-from dp_leakage.report.words import claims_of
 from dp_leakage.table import palette
 from dp_leakage.table.exposed import tossed
 from dp_leakage.table.html import STYLE, to_html
@@ -76,14 +76,14 @@ def _of_copies(data: DataFacts) -> list[Claim]:
     found = data.copies
     if found is None or not found.records >= MANY_COPIES * found.among > 0:
         return []
-    tell = Telling({"dataset": data.name})
-    share = tell("copies", found.records / found.among, f"{100 * found.records / found.among:.0f}")
+    writer = ClaimWriter({"dataset": data.name})
+    share = writer("copies", found.records / found.among, f"{100 * found.records / found.among:.0f}")
     words = (
-        f"On {name(data.name)}, {tell.count(found.records)} of {tell.count(found.among)} records ({share} %) are "
+        f"On {name(data.name)}, {writer.count(found.records)} of {writer.count(found.among)} records ({share} %) are "
         "copies of others, or nearly so, and each is in or out of a training by itself. What these records leak is "
         "understated: where one is out, its copy may be in."
     )
-    return [tell.claim(f"{data.name}.copies", "copies", data.name, words, screen=1)]
+    return [writer.claim(f"{data.name}.copies", "copies", data.name, words, screen=1)]
 
 
 def _of_attacks(metrics: pd.DataFrame) -> dict[str, dict[str, str]]:
@@ -133,7 +133,6 @@ def render(context: ReportContext) -> str:
     figures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         seal=UNSEALED,
-        palette=Markup(palette.style()),
         table_style=Markup(STYLE),
         script=Markup(script),
         allowed=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from dp_leakage.metrics.rows import CELL
-from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.claims import Claim, ClaimWriter
 from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.most import by_kind, most
 from dp_leakage.table.words import name
@@ -31,20 +31,20 @@ def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     right = rows[rows["metric"] == METRIC]
     standing = most(right, key, (0.0, 1.0), 1 / right["candidates"])
     found, row = standing.found, standing.row
-    tell = Telling({"dataset": dataset, **{column: row[column] for column in (*CELL[1:], "attack", *STEP)}})
-    step = f"a step on {tell.plain('batch', row['batch'])} records" if row["batch"] > 1 else "a step"
+    writer = ClaimWriter({"dataset": dataset, **{column: row[column] for column in (*CELL[1:], "attack", *STEP)}})
+    step = f"a step on {writer.plain('batch', row['batch'])} records" if row["batch"] > 1 else "a step"
     guess = f"{100 / row['candidates']:.3g} %"
-    often = f"{tell.percent(METRIC, found, among=standing.count)} of the cases, where a guess is right in {guess}"
+    often = f"{writer.percent(METRIC, found, among=standing.count)} of the cases, where a guess is right in {guess}"
     limits = rows[(rows["metric"] == CEILING) & (rows[key] == row[key]).all(axis=1)]["value"]
     limit = float(limits.iloc[0])
-    proven = f" No attack on such a step is right in more than {tell(CEILING, limit, rounded_up(100 * limit, 1))} %."
+    proven = f" No attack on such a step is right in more than {writer(CEILING, limit, rounded_up(100 * limit, 1))} %."
     what = "the most" if right["candidates"].nunique() == 1 else "the most above a guess"
     model = f"{name(row['model'])} that has {'not ' if row['weights'] == 'initial' else ''}trained"
     words = (
         f"Images rebuilt from gradients, {kind} models: the image rebuilt from {step} tells which of "
-        f"{tell.plain('candidates', row['candidates'])} equally likely records was in it in {often}. That is "
+        f"{writer.plain('candidates', row['candidates'])} equally likely records was in it in {often}. That is "
         f"{name(row['attack'])} on {model}, defense {row['defense']}"
-        f"{standing.words('combinations of attack, step and model', tell, what)}.{proven if limit < 1 else ''}"
+        f"{standing.words('combinations of attack, step and model', writer, what)}.{proven if limit < 1 else ''}"
     )
     cells = ((row["model"], row["defense"]),)
-    return tell.claim(f"{dataset}.rebuilt.{kind}", "rebuilt", dataset, words, cells=cells, screen=2)
+    return writer.claim(f"{dataset}.rebuilt.{kind}", "rebuilt", dataset, words, cells=cells, screen=2)

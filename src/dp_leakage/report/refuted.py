@@ -13,7 +13,7 @@ from dp_leakage.common.rounding import decimals_down, decimals_up, rounded_down,
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import contradicted
 from dp_leakage.privacy.defenses import CLAIMED
-from dp_leakage.report.claims import REFUTED, Claim, Telling
+from dp_leakage.report.claims import REFUTED, Claim, ClaimWriter
 from dp_leakage.report.exceeded import Exceeded, exceeded
 from dp_leakage.table.frames import chosen
 from dp_leakage.table.words import name
@@ -41,20 +41,20 @@ def refuted_cells(content: Mapping[str, Any]) -> set[tuple[str, str, str]]:
 
 def _above(row: Mapping[str, Any]) -> Claim:
     where = {key: row[key] for key in CELL}
-    tell = Telling(where | ({"neighbors": row["relation"]} if row["relation"] else {}))
+    writer = ClaimWriter(where | ({"neighbors": row["relation"]} if row["relation"] else {}))
     counted = f" for {name(row['relation'])} neighbors" if row["relation"] else ""
     shown = _apart(row["value"], row["allowed"], rounded_down, rounded_up)
-    bound = tell("epsilon_lower_bound", row["value"], shown[0])
-    most = tell("epsilon_allowed", row["allowed"], shown[1])
-    sure = f"with {tell('confidence', 0.95, '95')} % confidence for all bounds of the study at once"
+    bound = writer("epsilon_lower_bound", row["value"], shown[0])
+    most = writer("epsilon_allowed", row["allowed"], shown[1])
+    sure = f"with {writer('confidence', 0.95, '95')} % confidence for all bounds of the study at once"
     words = f"an attack shows ε ≥ {bound}{counted} ({sure})"
     if row["accountant"] != CLAIMED:
-        return _claim(where, f"{words}; the accounting allows {most}.", tell)
+        return _claim(where, f"{words}; the accounting allows {most}.", writer)
     who = row["accounting_note"].removeprefix("ε as claimed by ")
     said = f"{who} claims"
     if row["allowed"] != row["epsilon"]:  # twice the claim, of an exchange
-        said = f"follows from {who}'s claim of ε = {tell.plain('claimed_epsilon', row['epsilon'])}"
-    return _claim(where, f"{words}, more than the {most} that {said}.", tell)
+        said = f"follows from {who}'s claim of ε = {writer.plain('claimed_epsilon', row['epsilon'])}"
+    return _claim(where, f"{words}, more than the {most} that {said}.", writer)
 
 
 def _exceeded(one: Exceeded) -> Claim:
@@ -62,33 +62,33 @@ def _exceeded(one: Exceeded) -> Claim:
     dataset, model, defense = one.cell
     where = {"dataset": dataset, "model": model, "defense": defense}
     attack = str(one.row["of"] or one.row["attack"])
-    tell = Telling(where | {"attack": attack})
+    writer = ClaimWriter(where | {"attack": attack})
     if one.metric == "reached_advantage":
         unit, shown = "", _apart(one.low, one.limit, decimals_down, decimals_up)
     else:
         unit, shown = " %", _apart(100 * one.low, 100 * one.limit, _percent_down, _percent_up)
-    reached = tell(one.metric, one.low, shown[0], among=one.among) + unit
-    limit = tell(one.proven, one.limit, shown[1]) + unit
+    reached = writer(one.metric, one.low, shown[0], among=one.among) + unit
+    limit = writer(one.proven, one.limit, shown[1]) + unit
     together = ""
     if one.among > 1:
-        together = f" for all {tell.count(one.among)} numbers at once that are compared with such a limit"
-    confidence = f"with {tell('confidence', 0.95, '95')} % confidence{together}"
-    said = SAID[one.metric](one.row, reached, tell)
-    return _claim(where, f"{name(attack)} {said} ({confidence}); the accounting allows {limit}.", tell)
+        together = f" for all {writer.count(one.among)} numbers at once that are compared with such a limit"
+    confidence = f"with {writer('confidence', 0.95, '95')} % confidence{together}"
+    said = SAID[one.metric](one.row, reached, writer)
+    return _claim(where, f"{name(attack)} {said} ({confidence}); the accounting allows {limit}.", writer)
 
 
-def _identifies(row: Mapping[str, Any], reached: str, tell: Telling) -> str:
-    rate = tell("fpr", row["fpr"], f"{100 * row['fpr']:g}")
+def _identifies(row: Mapping[str, Any], reached: str, writer: ClaimWriter) -> str:
+    rate = writer("fpr", row["fpr"], f"{100 * row['fpr']:g}")
     return f"identifies at least {reached} of the members at {rate} % false positives"
 
 
-def _recognizes(row: Mapping[str, Any], reached: str, tell: Telling) -> str:
-    many = tell.plain("candidates", row["candidates"])
+def _recognizes(row: Mapping[str, Any], reached: str, writer: ClaimWriter) -> str:
+    many = writer.plain("candidates", row["candidates"])
     return f"tells which of {many} equally likely records was in a step in at least {reached} of the cases"
 
 
 SAID = {
-    "reached_advantage": lambda row, reached, tell: f"has an advantage of at least {reached}",
+    "reached_advantage": lambda row, reached, writer: f"has an advantage of at least {reached}",
     "reached_tpr": _identifies,
     "recognized": _recognizes,
 }
@@ -109,7 +109,7 @@ def _percent_up(value: float, digits: int) -> str:
     return decimals_up(value, digits - 2)
 
 
-def _claim(where: Mapping[str, str], words: str, tell: Telling) -> Claim:
+def _claim(where: Mapping[str, str], words: str, writer: ClaimWriter) -> Claim:
     dataset, model, defense = (where[key] for key in CELL)
     said = f"{name(dataset)} · {name(model)} · {defense}: {words}"
-    return tell.claim("", REFUTED, dataset, said, cells=((model, defense),), screen=0)
+    return writer.claim("", REFUTED, dataset, said, cells=((model, defense),), screen=0)

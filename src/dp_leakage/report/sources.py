@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -11,7 +10,7 @@ from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.metrics.sources import ANSWERS, BLIND, FEATURES, REFERENCES
-from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.claims import Claim, ClaimWriter
 from dp_leakage.table.words import name
 
 UNKNOWN = (
@@ -67,44 +66,40 @@ def sources_of(metrics: pd.DataFrame) -> dict[tuple[str, str, str], Sources]:
 def _sources(rows: pd.DataFrame) -> Sources:
     of = {metric: own.to_dict("records") for metric, own in rows.groupby("metric")}
     (blind,), (advantage,) = of["blind_auc"], of["blind_advantage"]
-    beyond = {row["attack"]: _estimate(row) for row in of["auc_beyond"] if row["against"] == BLIND}
+    beyond = {row["attack"]: Estimate.from_row(row) for row in of["auc_beyond"] if row["against"] == BLIND}
     references = [row for row in of["auc_beyond"] if row["against"] == REFERENCES]
-    aucs = {row["attack"]: _estimate(row) for row in of["membership_auc"]}
+    aucs = {row["attack"]: Estimate.from_row(row) for row in of["membership_auc"]}
     attack = min(aucs, key=lambda attack: aucs[attack].high)
     lowest = simultaneous(aucs[attack], len(aucs), (0.0, 1.0))
     return Sources(
-        _estimate(blind),
-        _estimate(advantage),
+        Estimate.from_row(blind),
+        Estimate.from_row(advantage),
         blind["seen"],
         beyond,
-        _estimate(references[0]) if references else None,
+        Estimate.from_row(references[0]) if references else None,
         int(references[0]["models"]) if references else 0,
         (attack, lowest) if lowest.high < 0.5 else None,
     )
 
 
-def _estimate(row: Mapping[str, Any]) -> Estimate:
-    return Estimate(*(float(row[end]) for end in ("value", "low", "high")))
-
-
-def differ(found: Sources, tell: Telling) -> str:
+def differ(found: Sources, writer: ClaimWriter) -> str:
     """Say that members and non-members differ, or may, and how well a blind guess separates them."""
     verb = "differ" if found.shifted else "may differ"
     if found.reversed is not None and not found.blind.low > 0.5:
         attack, auc = found.reversed
-        shown = tell.fraction("membership_auc", auc, attack=attack)
+        shown = writer.fraction("membership_auc", auc, attack=attack)
         return f"members and non-members {verb}: {name(attack)} ranks members below the others (AUC {shown})"
-    guessed = tell.fraction("blind_advantage", found.advantage)
+    guessed = writer.fraction("blind_advantage", found.advantage)
     return (
         f"members and non-members {verb}: a guess that never saw the model finds members with an advantage of {guessed}"
     )
 
 
-def beside_references(found: Sources, tell: Telling) -> str:
+def beside_references(found: Sources, writer: ClaimWriter) -> str:
     """Say by how much the AUC of the model's loss exceeds that of references trained on none of these records."""
     assert found.beyond_references is not None
-    shown = tell.fraction("auc_beyond", found.beyond_references, against=REFERENCES)
-    models = f"{tell.count(found.references)} reference model{'' if found.references == 1 else 's'}"
+    shown = writer.fraction("auc_beyond", found.beyond_references, against=REFERENCES)
+    models = f"{writer.count(found.references)} reference model{'' if found.references == 1 else 's'}"
     return f"the AUC of its loss exceeds that of {models} trained on none of these records by {shown}"
 
 
@@ -113,6 +108,6 @@ def source_claims(dataset: str, found: Mapping[tuple[str, str], Sources]) -> lis
     if not found:
         return []
     cell = max(found, key=lambda cell: found[cell].shifted)
-    tell = Telling({"dataset": dataset, "model": cell[0], "defense": cell[1]})
-    words = f"On {name(dataset)}, {differ(found[cell], tell)}. {UNKNOWN}"
-    return [tell.claim(f"{dataset}.sources", "sources", dataset, words, cells=tuple(found), screen=1)]
+    writer = ClaimWriter({"dataset": dataset, "model": cell[0], "defense": cell[1]})
+    words = f"On {name(dataset)}, {differ(found[cell], writer)}. {UNKNOWN}"
+    return [writer.claim(f"{dataset}.sources", "sources", dataset, words, cells=tuple(found), screen=1)]

@@ -5,7 +5,7 @@ import pandas as pd
 from dp_leakage.engines.structure import SMALL
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
-from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.claims import Claim, ClaimWriter
 from dp_leakage.table.words import name
 
 CHECKED = ("smallest_cell", "in_small_cells", "class_disclosed", "residual_freedom")
@@ -28,41 +28,41 @@ def structure_claims(metrics: pd.DataFrame) -> list[Claim]:
 
 def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
     smallest, small, sure, freedom = (rows[rows["metric"] == metric].set_index(CELL)["value"] for metric in CHECKED)
-    tell, said = Telling({"dataset": dataset}), []
+    writer, said = ClaimWriter({"dataset": dataset}), []
     if len(smallest):
-        said.append(_small(smallest, tell))
+        said.append(_small(smallest, writer))
         # A record's unique answer reveals its class only to those who know it already.
         apart = sure.index.isin(small.index[small >= NEARLY_ALL])
         if apart.any():
-            where = f"in {tell.count(int(apart.sum()))}, this" if len(smallest) > 1 else "this"
+            where = f"in {writer.count(int(apart.sum()))}, this" if len(smallest) > 1 else "this"
             said.append(f"{where} holds for nearly all records, as is usual for networks and alone no leak")
-        said += _certain(sure[~apart], tell, len(smallest))
+        said += _certain(sure[~apart], writer, len(smallest))
     if len(freedom):
-        said.append(_over(freedom, tell))
+        said.append(_over(freedom, writer))
     words = f"Structure, checked without any attack: {'; '.join(said)}."
     cells = tuple(dict.fromkeys((model, defense) for _, model, defense in rows[CELL].itertuples(index=False)))
-    return tell.claim(f"{dataset}.structure", "structure", dataset, words, cells=cells, screen=2)
+    return writer.claim(f"{dataset}.structure", "structure", dataset, words, cells=cells, screen=2)
 
 
-def _small(smallest: pd.Series, tell: Telling) -> str:
+def _small(smallest: pd.Series, writer: ClaimWriter) -> str:
     """Say in how many models few records share an answer."""
     shared = f"some training record gets the same answer as fewer than {SMALL - 1} others"
     few = int((smallest < SMALL).sum())
     if len(smallest) > 1:
-        return f"in {tell.count(few)} of {tell.count(len(smallest))} models, {shared}"
+        return f"in {writer.count(few)} of {writer.count(len(smallest))} models, {shared}"
     every = f"every training record gets the same answer as at least {SMALL - 1} others"
     return f"in the one model, {shared if few else every}"
 
 
-def _over(freedom: pd.Series, tell: Telling) -> str:
+def _over(freedom: pd.Series, writer: ClaimWriter) -> str:
     """Say how many models have more fitted numbers than records, among those with a known count."""
     over, than = int((freedom < 0).sum()), "numbers from the training records than there are records"
     if len(freedom) > 1:
-        return f"{tell.count(over)} of {tell.count(len(freedom))} took more {than}"
+        return f"{writer.count(over)} of {writer.count(len(freedom))} took more {than}"
     return f"the one model whose parameters are counted took {'more' if over else 'no more'} {than}"
 
 
-def _certain(sure: pd.Series, tell: Telling, models: int) -> list[str]:
+def _certain(sure: pd.Series, writer: ClaimWriter, models: int) -> list[str]:
     """Say in how many of the remaining models an answer reveals a class."""
     if not len(sure):
         return []
@@ -72,10 +72,10 @@ def _certain(sure: pd.Series, tell: Telling, models: int) -> list[str]:
         makes = "the answer makes the class of some records" if some else "no answer makes a class"
         certain = f"{where}{makes} certain"
     else:
-        others = "" if len(sure) == models else f" of the other {tell.count(len(sure))}"
-        certain = f"in {tell.count(some)}{others}, the answer makes the class of some records certain"
+        others = "" if len(sure) == models else f" of the other {writer.count(len(sure))}"
+        certain = f"in {writer.count(some)}{others}, the answer makes the class of some records certain"
     if sure.max() > 0:
         model, defense = sure.idxmax()[1:]
-        shown = tell("class_disclosed", sure.max(), f"{100 * sure.max():.0f} %", model=model, defense=defense)
+        shown = writer("class_disclosed", sure.max(), f"{100 * sure.max():.0f} %", model=model, defense=defense)
         certain += f", of {shown} of a model's records at most ({name(model)}, defense {defense})"
     return [certain]

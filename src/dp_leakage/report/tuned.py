@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dp_leakage.report.claims import Telling
+from dp_leakage.report.claims import ClaimWriter
 
 UNTUNED = (
     "Private training was not tuned here: another learning rate, batch size or number of epochs may keep far more."
@@ -43,14 +43,14 @@ def more_tuning(tuned: Tuned | None) -> str:
     return "Learning rates were tuned; another batch size or number of epochs may still keep more."
 
 
-def tuned_words(tuned: Tuned | None, tell: Telling) -> str:
+def tuned_words(tuned: Tuned | None, writer: ClaimWriter) -> str:
     """Describe the choice of the learning rates; "" if they were set."""
     if tuned is None:
         return ""
-    rates = [tell.plain("learning_rate_tried", rate) for rate in tuned.right]
+    rates = [writer.plain("learning_rate_tried", rate) for rate in tuned.right]
     *first, last = rates
     of = f"the best of {', '.join(first)} and {last}" if first else last
-    records = tell.count(tuned.records)
+    records = writer.count(tuned.records)
     return (
         f"The learning rate of each model is {of}, by {records} records set apart. No model in this report trains on "
         "them and no attack asks about them, so tuning costs the training records no privacy. The tuning records "

@@ -71,7 +71,7 @@ def read_features(path: Path, identity: str, layers: str, own: np.ndarray) -> Le
     network = architecture_of(made["settings"] | {"dropout": 0.0}, tuple(made["shape"]), made["classes"])
     kept = kept_layers(network, tuple(made["shape"]), layers)
     if not kept:
-        raise UserError(f"projection: learned_on has layers {layers}, of which its architecture has none")
+        raise UserError(f"projection: learned_on has layers {layers}, which its architecture lacks")
     module = Ensemble.from_tensors(network, known).module(0)[:kept]
     return Learned(module, _sentences(made, layers, copies), made["sha256"], copies)
 

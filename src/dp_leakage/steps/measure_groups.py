@@ -12,7 +12,7 @@ from dp_leakage.steps._rows import write_rows
 
 
 def main(settings: Json, found: list[Path], data: Path, rows: Path) -> None:
-    """Read the scores of each attack, in the order of the settings, and the records."""
+    """Measure each attack by group, from its scores and the records, and write metrics."""
     arrays, made = read_arrays(data, settings["data"])
     asked = [way for way in settings["by"] if way != RECORDS]
     groups = groups_of(dataset_of(arrays), asked, Names(**made["names"]))

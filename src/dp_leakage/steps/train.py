@@ -334,7 +334,7 @@ def groups_of(
             or own.dtype.kind not in "iu"
             or own.min() < 0
         ):
-            words = f"expected an array of whole numbers from 0 on, one for each of {len(y)} records"
+            words = f"expected an array of whole numbers, counted from 0, one for each of {len(y)} records"
             found = getattr(own, "dtype", type(own).__name__)
             raise UserError(f"plugin {mechanism.unit}: groups returns {found}; {words}")
         return torch.as_tensor(own, dtype=torch.int64)

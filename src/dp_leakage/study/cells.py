@@ -300,14 +300,14 @@ def _parts_of(spec: Json, place: _Place, entry: Json, audited: bool) -> list[str
 
 
 def _audits_of(spec: Json, entry: Json) -> tuple[str, ...]:
-    """Return the audit designs of a defense's cells: the entry's own, else all without a planted bug."""
+    """Return the audit designs of a defense's cells: the entry's own, otherwise all without a planted bug."""
     designs = spec.get("audit", {}).get("designs", {})
     return tuple(entry.get("audits", [name for name, design in designs.items() if not design.get("bug")]))
 
 
 def released_noise(projection: ProjectionSettings) -> float | None:
     """Return the noise multiplier of a private PCA or scaling fitted on the members, which spends their budget too;
-    else None.
+    otherwise None.
     """
     spends = projection.private and projection.fitted_on(("target_members", POOL))
     return float(projection.noise) if spends else None

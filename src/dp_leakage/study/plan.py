@@ -44,7 +44,8 @@ from dp_leakage.study.steps.parts import (
 )
 from dp_leakage.study.study import Study
 
-PAGE = [ROOT / "report" / file for file in ("page.js", "template.html")]  # not code that is hashed, but the page's text
+# The text of the page, which is not hashed as code.
+PAGE = [ROOT / file for file in ("report/page.js", "report/template.html", "table/page.html", "table/guesses.css")]
 RELEASING = ("data_dir", "only_datasets", "study_files", "plugins", "overrides")  # its keys that decide on a release
 FOUND = {SCORES: paths.SCORES, IMAGES: paths.IMAGES}  # what a figure may need of an attack beside its rows
 

@@ -8,12 +8,12 @@ STRONG, MODERATE, SAYS_LITTLE = 0.1, 0.5, 0.9  # proven advantages from which on
 
 
 def of_100(advantage: float) -> int:
-    """Return how many guesses of an attacker are right."""
+    """Return the number of an attacker's right guesses."""
     return round(50 + 50 * max(advantage, 0.0))
 
 
 def most_of_100(advantage: float) -> int:
-    """Return how many guesses can be right at most, from a proven advantage."""
+    """Return the maximum number of right guesses, from a proven advantage."""
     return ceil(50 + 50 * advantage - 1e-9)
 
 

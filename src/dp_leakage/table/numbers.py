@@ -96,7 +96,7 @@ def printed(value: float, inside: object, *, counts: bool = False) -> str:
 
 
 def budget(epsilon: float, noise_multiplier: float) -> str:
-    """Format a cell's target ε, else its σ, else a dash."""
+    """Format a cell's target ε, otherwise its σ, otherwise a dash."""
     if isfinite(epsilon):
         return number(epsilon)
     return f"σ = {number(noise_multiplier)}" if isfinite(noise_multiplier) else "–"
@@ -131,7 +131,7 @@ def cell_labels(rows: pd.DataFrame) -> dict[str, str]:
 
 
 def _target(row: Any) -> str:
-    """Return ``advantage ≤ 0.1`` if only the target identifies the cell's noise; else "". Some tables lack this
+    """Return ``advantage ≤ 0.1`` if only the target identifies the cell's noise; otherwise "". Some tables lack this
     column.
     """
     target = getattr(row, "target", "")

@@ -1,10 +1,12 @@
 """Colors and templates of all pages: light in print and by default, dark if the reader's browser prefers it."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+FRAME = Path(__file__).with_name("page.html")
 LIGHT = {
     "ink": "#222",
     "gray": "#5f5f5f",
@@ -42,10 +44,19 @@ DARK = {
 
 
 def environment() -> "Environment":
-    """Return the environment of a page's template: values are escaped, and each that is named must be given."""
-    from jinja2 import Environment, StrictUndefined
+    """Return the environment of pages, which extend ``page.html``. It escapes values and refuses undefined names."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
 
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    found = Environment(
+        loader=FileSystemLoader(FRAME.parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.globals["palette"] = Markup(style())
+    return found
 
 
 def style() -> str:

@@ -144,7 +144,7 @@ def backpropagate(
 
 
 def record_lengths(layers: Layers, x: Tensor) -> Tensor | None:
-    """Return √(‖x‖² + 1) of each record, (n,), if the records x (n, …) are the input of a linear layer; else None.
+    """Return √(‖x‖² + 1) of each record, (n,), if the records x (n, …) are the input of a linear layer; otherwise None.
 
     They never change, and computing them would be most of the cost of a small model's norms.
     """

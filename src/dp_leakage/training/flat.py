@@ -25,7 +25,7 @@ def views(layers: Layers, flat: Tensor) -> Parameters:
 
 
 def penalty(layers: Layers, l2: float, l2_on: str, flat: Tensor) -> Tensor:
-    """(1, P) like ``flat`` (K, P): 2λ at the penalized weights, else 0. Times the parameters: its gradient."""
+    """(1, P) like ``flat`` (K, P): 2λ at the penalized weights, otherwise 0. Times the parameters: its gradient."""
     factors = torch.zeros_like(flat[:1])
     # Only matrices and kernels: a normalization's scale need not be small.
     weights = [view for view in views(layers, factors).values() if view.ndim > 2]

@@ -77,7 +77,7 @@ def fill_formed(program: Program, grid: float, largest: int, batches: list[Batch
 def terms(program: Program, grid: float, means: Tensor) -> Tensor:
     """Return the bounded vectors as whole numbers of grid steps, float64 (G, P); ``means`` (G, P) is overwritten.
 
-    A vector whose length is no finite number counts as zero: an error would reveal the person.
+    A vector without a finite length counts as zero, because an error would reveal the person.
     """
     mechanism = program.mechanism
     assert mechanism is not None  # nothing else is released

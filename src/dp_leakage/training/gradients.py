@@ -174,8 +174,8 @@ class Means(NamedTuple):
         passed: the pass, over records (K, B).
         layout: where the records are.
         norms: (G,), finite.
-        apart: int64 (g,), the people whose gradients cancel. Their means are formed, so that what has the length is
-            what enters the sum.
+        apart: int64 (g,), the people whose gradients cancel. Their means are formed, so that the vector with this
+            length enters the sum.
         formed: those, name → (g, …).
     """
 

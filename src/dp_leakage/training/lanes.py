@@ -61,9 +61,9 @@ def lane_size(
     batch_size: float,
     shape: tuple[int, ...],
 ) -> int:
-    """Return the largest number of models in one model batch, if a pass has ``batch_size`` records of each.
+    """Return the largest number of models in one model batch, for passes of ``batch_size`` records per model. On a CPU
 
-    On a CPU it does not depend on K, so a model's bytes do not either.
+    it does not depend on K, so neither do a model's bytes.
     """
     if goes_alone(mechanism) or any(layer.foreign for layer in layers):
         return 1

@@ -32,7 +32,7 @@ class Training(Protocol):
         """Return all state except ``epoch`` and ``history``, for a checkpoint."""
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """The inverse of `tensors`."""
+        """Restore the state from the tensors of `tensors`."""
 
 
 class Diverged(UserError):

@@ -42,7 +42,7 @@ class Optimizer:
             self.rate = torch.zeros((), dtype=torch.float32, device=flat.device)
 
     def set_rate(self, rate: float) -> None:
-        """The learning rate of the next steps."""
+        """Set the learning rate of the next steps."""
         if isinstance(self.rate, Tensor):
             self.rate.fill_(rate)
         else:

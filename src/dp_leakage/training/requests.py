@@ -29,7 +29,7 @@ def check_request(
     check_data(x, y, subsets, seeds, held)
     (n_classes,) = output_shape(layers, tuple(x.shape[1:]))
     if int(y.max()) >= n_classes:
-        raise UserError(f"classes run up to {int(y.max())}, but the model has 0 to {n_classes - 1}")
+        raise UserError(f"classes go up to {int(y.max())}, but the model has 0 to {n_classes - 1}")
     if mechanism is not None:
         check_private(mechanism, settings)
 
@@ -41,7 +41,9 @@ def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held
     if len(seeds) != len(subsets):
         raise UserError(f"there are {len(seeds)} seeds for {len(subsets)} models; each model needs its own")
     if held is not None and held.shape != subsets.shape:
-        raise UserError(f"held has shape {tuple(held.shape)}; it must be that of subsets, {tuple(subsets.shape)}")
+        raise UserError(
+            f"held has shape {tuple(held.shape)}; it must have the shape of subsets, {tuple(subsets.shape)}"
+        )
     if held is not None and not bool(held.any(1).all()):
         raise UserError(f"a model has none of {subsets.shape[1]} records to train on; enlarge the role pool")
     if int(subsets.min()) < 0 or int(subsets.max()) >= len(x):

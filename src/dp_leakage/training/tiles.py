@@ -2,9 +2,9 @@
 
 All records of a batch go through one pass, as single records do. Only the length of a person's mean gradient takes
 more: the inner products of the gradients of that person's records. For these, records are laid into tiles, those of a
-person next to each other. Persons come from the largest to the smallest, each with room for a power of two of records.
-So nobody lies across the border of two tiles, gaps are few, one product over all tiles of a size serves everybody, and
-there is no loop over persons.
+person next to each other. People are ordered from the largest to the smallest, and each gets room for a power of two of
+records. So no person lies across the border of two tiles, gaps are few, one product over all tiles of a size serves
+everybody, and there is no loop over persons.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ class Layout(NamedTuple):
     """Positions of the r records of a pass.
 
     Attributes:
-        sizes: int64 (G,), how many records each person has.
+        sizes: int64 (G,), number of records per person.
         persons: int64 (r,), the owner of each.
         places: int64 (r,), its place in the pass of K models, 0 to K·B − 1.
         slots: int64 (r,), its place in the tiles.

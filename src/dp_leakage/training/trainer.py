@@ -168,7 +168,7 @@ class EnsembleTraining:
         return {"parameters": self.parameters, **fixed, **self.memory, **watched}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """The inverse of `tensors`."""
+        """Restore the state from the tensors of `tensors`."""
         for name, into in self._moved().items():
             into.copy_(tensors[name])
         for role, own in self.generators.items():
@@ -313,7 +313,7 @@ def _viewing(
 
 
 def _parts(mechanism: Mechanism | None, subsets: Tensor, count: int, generators: Sequence[Generator]) -> Tensor | None:
-    """Return each model's cyclic Poisson subset of each row, int64 (K, count), else 0; None without subsets."""
+    """Return each model's cyclic Poisson subset of each row, int64 (K, count), otherwise 0; None without subsets."""
     if mechanism is None or mechanism.turns == 1:
         return None
     parts = torch.zeros(len(subsets), count, dtype=torch.int64)
@@ -423,7 +423,7 @@ def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) 
 
 
 def _count_of(mechanism: Mechanism | None, groups: Tensor) -> int:
-    """Return the number of groups if groups are the units; else 1. It does not wait for the groups' device."""
+    """Return the number of groups if groups are the units; otherwise 1. It does not wait for the groups' device."""
     grouped = mechanism is not None and holds_groups(mechanism.unit)
     return int(groups.max()) + 1 if grouped else 1
 

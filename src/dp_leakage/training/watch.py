@@ -37,7 +37,7 @@ class Watch:
         held, other: int64 (r,): a row that stands for a canary's presence, and the row for its absence or for another
             canary in its place; each model's subset holds one of the two, for all rows of a canary the same.
         along: int64 (m,): for canaries that are gradients, the parameter (in the flat buffer) along which each lies;
-            None for records. For gradients, ``other`` is the opposite gradient if ``replaced``, else nothing.
+            None for records. For gradients, ``other`` is the opposite gradient if ``replaced``, otherwise nothing.
         replaced: see ``along``.
         of: int64 (r,), the canary of each of the two, 0 to m − 1; None: 0, 1, ….
         units: for each canary the rows of its unit with ``held``, and with ``other``, if units have several records;
@@ -45,8 +45,8 @@ class Watch:
         claimed: the mechanism that the training claims. Its σ and its rate decide the weight of a step's evidence. None
             for sums without weights.
         rate: chance that a row is in a batch, in (0, 1), if the claim relies on the batches being secret; 1 if the
-            claim, and so the score, holds for an observer who knows every batch. By balls in bins a row is in one
-            secret step of each epoch. Where parts of the data take turns, the observer knows the parts.
+            claim, and so the score, holds for an observer who knows every batch. With the sampler ``balls_in_bins`` a
+            row is in one secret step of each epoch. With cyclic Poisson subsets, the observer knows the subsets.
         scored: whether an observer scores the canaries; if not, their rows are only removed.
         scores: float64 (K, m), filled by the training: for Gaussian noise the log-likelihood ratio of "held" against
             "other", step by step, given everything else; of a gradient canary also where the noise is correlated over
@@ -54,8 +54,8 @@ class Watch:
             difference of both gradients.
         past: (b − 1, 2, K, m), what the score of the next steps needs of the last ones, where noise is correlated.
         epoch: (2, K, m), ln Σ of the likelihood ratios of this epoch's steps so far, of "held" and of "other", where a
-            canary is in one secret step of each epoch; and
-        taken: int64 (1,), how many steps those are; of the whole training where parts take turns.
+            canary is in one secret step of each epoch; and taken: int64 (1,), the number of these steps; of the whole
+        training where parts take turns.
         turn: (2, K, m), the log-likelihood ratios of "held" and of "other", given that the canary was in the last step
             that its part of the data had, where parts take turns.
     """

@@ -44,7 +44,8 @@ def question(own: np.ndarray, every: np.ndarray, categories: int, intervals: int
         own: its values (m,) in the attacker's records.
         every: its values in all records.
         categories: with up to so many different values in ``every``, each is a candidate.
-        intervals: else, how many intervals the quantiles of ``own`` make; the candidates are the medians inside.
+        intervals: number of intervals between quantiles of ``own`` for other features; the candidates are the medians
+            inside.
     """
     distinct = np.unique(every)
     if len(distinct) <= categories:
@@ -90,7 +91,7 @@ class Asked:
 
     @property
     def tried(self) -> np.ndarray:
-        """The candidates, (k,)."""
+        """Return the candidates, (k,)."""
         return self.question.tried
 
     @cached_property
@@ -152,15 +153,15 @@ def guessed(
     Args:
         target: the R models under attack.
         data: features, labels, roles; the attacker's own records are those of `attackers_roles`.
-        settings: ``features``, how many are drawn; ``categories`` and ``intervals`` of `question`; ``learner``.
+        settings: ``features``, the number drawn; ``categories`` and ``intervals`` of `question`; ``learner``.
         seed: draws the features.
         judge: score of each candidate of each record, in any unit, (R, n, k). The first of equal
             candidates is the guess.
 
     Returns:
         repeat, record, member, feature, as all attacks on attributes; truth, guess and imputed, int64: the candidate
-        that is true, that the attack guesses, and that imputation guesses; score float32: by how much the attack
-        prefers the true candidate to the best other, above 0 for a right guess. Also confidence and imputed_confidence,
+        that is true, that the attack guesses, and that imputation guesses; score float32: the attack's preference for
+        the true candidate over the best other one, above 0 for a right guess. Also confidence and imputed_confidence,
         float32, by how much the guess is preferred to the next candidate; and of numbers that are guessed by intervals
         (NaN of categories) value, guess_value and imputed_value, float32: the true number, and the medians of the
         intervals that are guessed.

@@ -25,7 +25,7 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
     Args:
         target: of the R models under attack.
         reference: of the reference models, the same records.
-        settings: ``queries``, how many margins to average; ``alpha``.
+        settings: ``queries``, number of averaged margins; ``alpha``.
         seed: unused, nothing is drawn.
 
     Raises:

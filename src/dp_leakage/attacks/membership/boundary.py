@@ -1,7 +1,7 @@
 """Label-only attack by distance (Li & Zhang 2021; Choquette-Choo et al. 2021): the distance of a record from another
 class.
 
-Models keep the boundary of a class away from what they were trained on. The distance is found from predicted classes
+Training moves the boundary of a class away from the training records. The distance is found from predicted classes
 alone, as HopSkipJump does (Chen, Jordan & Wainwright 2020): from a record of another class along a line to the
 boundary, and then along it to where it comes nearest, in directions that noisy copies show.
 """
@@ -164,7 +164,7 @@ def _along(
 
     Copies are as far away as a search of so many features needs (Chen, Jordan & Wainwright 2020, section III): the
     distance over the root of their number. The step is the distance over the root of the round, or the longest of its
-    halves that stays in the other class; else the point stays.
+    halves that stays in the other class; otherwise the point stays.
     """
     reach = _length(point - own)
     radius = _as_factor(reach / own[0].size ** 0.5, own)

@@ -13,7 +13,7 @@ ATTACK = {
 
 
 def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
-    """Score every queried record 1 if the model predicts its class, else 0. It costs one query per record.
+    """Score every queried record 1 if the model predicts its class, otherwise 0. It costs one query per record.
 
     Args:
         target: of the R models under attack.

@@ -109,7 +109,7 @@ def kept(models: Models, data: Dataset, rows: np.ndarray, settings: dict, rng: n
 
 
 def _correct(models: Models, x: np.ndarray, y: np.ndarray, n_classes: int) -> np.ndarray:
-    """1 where a model predicts the class, else 0: float64 (R, n)."""
+    """Return 1 if a model predicts the class, otherwise 0: float64 (R, n)."""
     result = np.empty((models.size, len(x)))
     for model, part, z in logits(models, x, n_classes):
         result[model, part] = z.argmax(1).cpu().numpy() == y[part]

@@ -69,8 +69,8 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
         reference: of the reference models, the same records.
         settings: ``online``, whether to also use models trained with the record; ``variance``: ``fixed``, one for all
             records (better with few references, as the paper finds), ``per_record``, or ``shrunk``: each record's own,
-            shrunk toward the variance of all records as far as their spread is chance (`_shrunk`); ``queries``, how
-            many margins to average; ``alpha``.
+            shrunk toward the variance of all records as far as their spread is chance (`_shrunk`); ``queries``, number
+            of averaged margins; ``alpha``.
         seed: unused, nothing is drawn.
 
     Raises:

@@ -49,7 +49,8 @@ def population(signals: Signals, attack: str) -> Signals:
 class Moments(NamedTuple):
     """Number, mean and sum of squared deviations of some models' values for every record, float64 (n,) each.
 
-    All are 0 where there is no value. With the leading axis of models, (K, n), row k is of all models except k.
+    All are 0 for records without a value. With a leading axis of models, (K, n), row k covers all models except model
+    k.
     """
 
     number: np.ndarray

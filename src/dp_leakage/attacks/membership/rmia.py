@@ -87,7 +87,7 @@ def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Sco
         target: of the R models under attack; offline the records z are those of ``reference_pool``.
         reference: of the reference models, the same records.
         settings: ``online``; ``a`` in [0, 1] and ``temperature`` > 0, or ``auto`` (see `chosen`); ``fpr``, the false
-            positive rate for which ``auto`` chooses; ``gamma``, ``alpha``; ``queries``, how many margins to average.
+            positive rate for which ``auto`` chooses; ``gamma``, ``alpha``; ``queries``, number of averaged margins.
         seed: unused, nothing is drawn.
 
     Raises:

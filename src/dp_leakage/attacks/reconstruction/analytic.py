@@ -47,7 +47,7 @@ def score(
         target: the R models under attack.
         data: images in [0, 1].
         fitted: unused, the attack learns nothing.
-        settings: ``images``, how many; ``batch`` and ``weights``, see `released.released`; ``candidates``, see
+        settings: ``images``, their number; ``batch`` and ``weights``, see `released.released`; ``candidates``, see
             `outcome.outcome`.
         seed: of the initial models and the noise; the same in all cells.
 
@@ -55,8 +55,8 @@ def score(
         See `outcome.outcome`.
 
     Raises:
-        UserError: the model does not begin with a fully connected layer, the data are no images in [0, 1], or a setting
-            is not valid.
+        UserError: the model does not begin with a fully connected layer, the data are not images in [0, 1], or a
+            setting is not valid.
     """
     x, y = victims(data, settings["images"], "analytic")
     steps = released(target, x, y, settings, seed, "analytic")

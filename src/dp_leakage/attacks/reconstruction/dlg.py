@@ -46,7 +46,7 @@ def score(
         target: the R models under attack.
         data: images in [0, 1].
         fitted: unused, the attack learns nothing.
-        settings: ``images``, how many; ``batch`` and ``weights``, see `released.released`; ``candidates``, see
+        settings: ``images``, their number; ``batch`` and ``weights``, see `released.released`; ``candidates``, see
             `outcome.outcome`; ``steps`` and ``memory`` of L-BFGS.
         seed: of everything random; the same in all cells.
 
@@ -54,7 +54,7 @@ def score(
         See `outcome.outcome`.
 
     Raises:
-        UserError: the data are no images in [0, 1], or a setting is not valid.
+        UserError: the data are not images in [0, 1], or a setting is not valid.
     """
     x, y = victims(data, settings["images"], "dlg")
     rebuilt = [

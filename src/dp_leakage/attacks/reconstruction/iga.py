@@ -64,7 +64,7 @@ def score(
         target: the R models under attack.
         data: images in [0, 1].
         fitted: unused, the attack learns nothing.
-        settings: ``images``, how many; ``batch`` and ``weights``, see `released.released`; ``candidates``, see
+        settings: ``images``, their number; ``batch`` and ``weights``, see `released.released`; ``candidates``, see
             `outcome.outcome`; ``steps``; ``step_size`` of Adam, in
             pixels' units; ``total_variation``, α; ``precision``: float32, as in the method's released code, takes half
             the time. float64 is for models whose gradients hardly depend on the image: under an untrained LeNet with
@@ -75,7 +75,7 @@ def score(
         See `outcome.outcome`.
 
     Raises:
-        UserError: the data are no images in [0, 1], or a setting is not valid.
+        UserError: the data are not images in [0, 1], or a setting is not valid.
     """
     x, y = victims(data, settings["images"], "iga")
     label = F.one_hot(y, data.n_classes)

@@ -65,7 +65,7 @@ LAYOUTS = {
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
-    """CIFAR from its folder or archive in ``data_dir``, else downloaded; official training records first."""
+    """CIFAR from its folder or archive in ``data_dir``, otherwise downloaded; official training records first."""
     layout = LAYOUTS[spec["source"]]
     found = find(data_dir, spec["source"], [layout.folder, layout.remote.file])
     return read(found or download(layout.remote, data_dir / spec["source"], spec["source"]), layout)

@@ -186,7 +186,7 @@ def _owners(names: Sequence[str], pattern: str, path: Path) -> dict[str, Any]:
     """Return the owner of each image, as fields of `Raw`: the match of a regular expression's group in the file name.
 
     Raises:
-        UserError: this is no such expression, a name does not match, or matching takes longer than `MATCHING`.
+        UserError: this is not a regular expression, a name does not match, or matching takes longer than `MATCHING`.
     """
     words = "expected a regular expression with one group in parentheses, such as '([^/]+)_[0-9]+'"
     try:

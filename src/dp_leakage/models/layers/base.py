@@ -82,7 +82,7 @@ class OnDemand:
 
     @property
     def formed(self) -> PerExample:
-        """The gradients themselves."""
+        """Return the gradients themselves."""
         raise NotImplementedError
 
     def norms(self) -> Tensor:
@@ -132,8 +132,8 @@ class Layer:
     def alone(self) -> bool:
         """Return whether models are processed one at a time on a CPU.
 
-        They are if batching over models gains nothing, or if a kernel rounds differently at a tensor's end, so that a
-        model's bytes would depend on the other models.
+        The reasons are that batching over models gains nothing, or that a kernel rounds differently at a tensor's end,
+        so that a model's bytes would depend on the other models.
         """
         return True
 

@@ -48,7 +48,7 @@ class LazyConvGradients(OnDemand):
 
     @cached_property
     def formed(self) -> ConvGradients:
-        """The gradients themselves."""
+        """Return the gradients themselves."""
         return convolution_gradients(self.layer, self.names, self.x, self.delta)
 
     @property

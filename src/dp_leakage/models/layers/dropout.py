@@ -45,7 +45,7 @@ class Dropout(Layer):
 
 
 def dropout_mask(x: Tensor, rate: float, generators: list[Generator]) -> Tensor:
-    """Draw 0 with probability ``rate``, else 1/(1-rate); (K, B, …), each model's part from its own generator."""
+    """Draw 0 with probability ``rate``, otherwise 1/(1-rate); (K, B, …), each model's part from its own generator."""
     import torch
 
     mask = torch.empty(len(generators), *x.shape[1:], dtype=x.dtype, device=x.device)

@@ -66,10 +66,10 @@ def own_layer(name: str, settings: Mapping[str, Any]) -> Layer:
         if not isinstance(layer, Layer):
             raise UserError(f"plugin {entry.module}: {entry.name} does not derive from dp_leakage.models.layers.Layer")
         if layer.has_parameters or layer.parameter_shapes():
-            raise UserError(f"plugin {entry.module}: {entry.name} has parameters, which a layer of one's own cannot")
+            raise UserError(f"plugin {entry.module}: {entry.name} has parameters; a plugin's layer must have none")
         changed = [shape for shape in SHAPES if layer.output_shape(shape) != shape]
     if changed:
-        raise UserError(f"plugin {entry.module}: {entry.name} changes the shape of records, as an activation cannot")
+        raise UserError(f"plugin {entry.module}: {entry.name} changes the shape of records; an activation must keep it")
     return layer
 
 

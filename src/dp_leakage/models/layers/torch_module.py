@@ -72,12 +72,12 @@ class TorchModule(Layer):
 
     @property
     def has_hooks(self) -> bool:
-        """Return whether the hooks are attached; plain training does without."""
+        """Return whether the hooks are attached; plain training has no hooks."""
         return "hooks" in vars(self)
 
     @property
     def title(self) -> str:
-        """The name of the module's class."""
+        """Return the name of the module's class."""
         return type(self.workplace).__name__
 
     def parameter_shapes(self) -> dict[str, Shape]:
@@ -310,7 +310,7 @@ class PartGradients(OnDemand):
 
     @cached_property
     def formed(self) -> FormedGradients:
-        """The gradients themselves."""
+        """Return the gradients themselves."""
         import torch
 
         found = (torch.stack([own.formed[name] for own in self.passes]) for name in self.names)

@@ -63,7 +63,7 @@ class Ratio:
 
     @property
     def places(self) -> np.ndarray:
-        """The logarithms in units of the spacing, int64 (n,)."""
+        """Return the logarithms in units of the spacing, int64 (n,)."""
         return self.lowest + np.arange(len(self.masses))
 
     @property
@@ -238,7 +238,7 @@ def epsilon(sigma: float, steps: int, epochs: int, delta: float, replaced: bool 
         steps: t, of an epoch.
         epochs: k ≥ 1, for each of which steps are drawn again.
         delta: in (0, 1).
-        replaced: replace_one neighbors; else a unit is in or out.
+        replaced: replace_one neighbors; otherwise a unit is in or out.
         beside: ρ = Δ²/2σ² ≥ 0 of a Gaussian mechanism without sampling, for one unit in or out, that is composed with
             the training.
     """

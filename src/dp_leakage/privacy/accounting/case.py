@@ -88,7 +88,7 @@ class Case:
 
     @property
     def steps_per_epoch(self) -> int:
-        """`Training.steps_per_epoch`."""
+        """Return `Training.steps_per_epoch`."""
         return self.training.steps_per_epoch
 
     @property

@@ -124,7 +124,7 @@ def _group(training: Training, neighbors: Neighbors) -> TradeOff | None:
 def poisson(training: Training, relative: float, replaced: bool, beside: float) -> TradeOff:
     """Return the curve for Poisson batches whose sums differ by up to one with the unit, with noise ``relative``.
 
-    Without the unit the sum lies in the middle if the unit is ``replaced``, else at one of the two ends.
+    Without the unit the sum lies in the middle if the unit is ``replaced``, otherwise at one of the two ends.
     """
     if training.rate == 1:
         return tradeoff.gaussian(sqrt(training.uses / relative**2 + 2 * beside))

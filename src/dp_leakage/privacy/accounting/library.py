@@ -126,7 +126,7 @@ def loss_profile(
     Args:
         rate: q in (0, 1).
         sigma: relative to how far neighboring data sets' sums lie apart if the unit is in the batch.
-        replaced: replace_one neighbors; else add_remove.
+        replaced: replace_one neighbors; otherwise add_remove.
         steps, beside: as for ``pld_epsilon``.
 
     Returns:

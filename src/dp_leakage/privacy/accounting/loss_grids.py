@@ -18,7 +18,7 @@ def gaussian_step(sigma: float, spacing: float, rate: float = 1.0, *, replaced: 
         sigma: relative to the clipping norm, > 0.
         spacing: of the grid of losses, > 0.
         rate: q of Poisson sampling, in (0, 1]; 1: no sampling.
-        replaced: replace_one neighbors; else add_remove.
+        replaced: replace_one neighbors; otherwise add_remove.
 
     Returns:
         A `dp_accounting` ``PrivacyLossDistribution``, equal to that of its ``from_gaussian_mechanism``.

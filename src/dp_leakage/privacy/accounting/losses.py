@@ -62,7 +62,7 @@ class Losses:
 
     @property
     def values(self) -> np.ndarray:
-        """The losses, float64 (n,)."""
+        """Return the losses, float64 (n,)."""
         return (self.lowest + np.arange(len(self.masses))) * self.spacing
 
     @property

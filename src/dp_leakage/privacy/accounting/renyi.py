@@ -1,8 +1,8 @@
 """Rényi divergences of sampled mechanisms, and their conversion to (ε, δ).
 
-dp-accounting has these of the sampled Gaussian too. This module exists for two reasons. A calibration needs tens of ε,
-and one takes 3 ms here, at the best order found by search, but 3 s there over the published accountant's 2,200 orders.
-And the library's values at fractional orders, which decide where ε exceeds 10, sum the absolute values of an
+dp-accounting computes them for the sampled Gaussian, too. This module exists for two reasons. A calibration needs tens
+of ε, and one takes 3 ms here, at the best order found by search, but 3 s there over the published accountant's 2,200
+orders. And the library's values at fractional orders, which decide where ε exceeds 10, sum the absolute values of an
 alternating series: they are 16 % too large at order 1.3, and more at large σ. The tests compare the two.
 """
 
@@ -54,7 +54,7 @@ def sampled_gaussian_epsilon(
         rate: q in (0, 1].
         sigma: relative to how far neighboring data sets' sums can lie apart: the clipping norm for add_remove,
             twice that for replace_one.
-        replace: replace_one neighbors, under Poisson sampling or without replacement; else add_remove under
+        replace: replace_one neighbors, under Poisson sampling or without replacement; otherwise add_remove under
             Poisson sampling, for which the divergence is exact.
         steps: T.
         delta, conversion: see ``epsilon_from_renyi``.

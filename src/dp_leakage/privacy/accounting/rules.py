@@ -28,8 +28,9 @@ POISSON = ("poisson", "class_poisson", CYCLIC_POISSON)
 def relation_of_game(design: str, sampler: str) -> Neighbors:
     """Return the neighbors that a membership attack distinguishes.
 
-    In a fixed ``split``, a member against a non-member: one record in place of another. With ``coins``, one for each
-    record: with a record or without it, in otherwise equal batches; under Poisson sampling that is ``add_remove``.
+    With fixed members (``split``), a member is compared with a non-member, so one record replaces another. With random
+    inclusion (``coins``), a training with the record is compared with one without it, in otherwise equal batches; under
+    Poisson sampling that is ``add_remove``.
     """
     if design == "split":
         return "replace_one"
@@ -99,7 +100,7 @@ def is_of(accountant: str, mechanism: Mechanism) -> bool:
     """Return whether the accountant may be used for the mechanism; True for every accountant of this package.
 
     A plugin's accountant applies only to the plugin's mechanism: its ε relies on the plugin's bound, groups and noise,
-    or else on its batches.
+    or on its batches.
     """
     plugin = accountant_named(accountant).module
     if plugin not in FILES:
@@ -139,8 +140,8 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
     check_noise(accountant, mechanism)
     if not is_of(accountant, mechanism):
         raise UserError(
-            f"accountant: {accountant!r} accounts for what plugin {accountant_named(accountant).module} does, which "
-            "this mechanism does not; use an accountant of the package, or the plugin's own defense"
+            f"accountant: {accountant!r} is for the mechanism of plugin "
+            f"{accountant_named(accountant).module}; use an accountant of the package, or the plugin's own defense"
         )
     check_sampler(accountant, mechanism.sampler)
     if not draws_its_units(mechanism):

@@ -121,8 +121,8 @@ def least_noise(
         low, stride = low - stride, 2 * stride
         if exp(low) < LEAST_NOISE:
             raise UserError(
-                f"{what}: even noise of {LEAST_NOISE:g} stays below {target:g}, so none is the least; a smaller δ or "
-                "target needs some."
+                f"{what}: even noise of {LEAST_NOISE:g} stays below {target:g}, so there is no least noise; choose a "
+                "smaller δ or target."
             )
         f_low = excess(low)
     while f_high > 0:

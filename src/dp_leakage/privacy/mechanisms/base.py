@@ -4,7 +4,7 @@ A file of this folder declares one or more mechanisms in ``MECHANISMS``, the acc
 ``ACCOUNTANTS``, and defines
 
     epsilon(amount, case) → the ε of a training with this amount of noise, under ``case.accountant``;
-    amount_for(epsilon, case) → the amount of noise for a budget where there is a formula, else None; optional;
+    amount_for(epsilon, case) → the amount of noise for a budget where there is a formula, otherwise None; optional;
     bound(norms, clip_norm) → the factor of each unit's gradient, where a declaration's ``bound`` is the file's name; as
     a plugin's (`plugins`), it keeps every gradient within clip_norm, and sees one unit at a time; optional. A bound
     that changes from step to step is a ``Noise`` in the same file, whose ``scales`` then count;
@@ -124,7 +124,7 @@ class Declaration:
 
     @property
     def all_keys(self) -> frozenset[str]:
-        """Every key that an entry may have."""
+        """Return every key that an entry may have."""
         return ((PRIVATE if self.private else ANY) | self.keys | set(self.settings)) - self.refused
 
     @property
@@ -256,7 +256,7 @@ class Noise:
         return {"generators": generators} | {name: getattr(self, name) for name in self.remembered}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """The inverse of `tensors`."""
+        """Restore the state from the tensors of `tensors`."""
         for generator, state in zip(self.generators, tensors["generators"], strict=True):
             generator.set_state(state.clone())  # aligned, since set_state crashes on unaligned memory from a file
         for name in self.remembered:

@@ -58,7 +58,7 @@ def check_looks(spec: Json) -> None:
     planned = ", ".join(map(str, looks))
     complaint = f"key 'looks' is {planned}; expected numbers of repeats in ascending order"
     require(all(few < many for few, many in pairwise(looks)), complaint)
-    words = f"key 'repeats' is {repeats}, which is not a planned look; valid with this key 'looks' is one of {planned}"
+    words = f"key 'repeats' is {repeats}, which is not a planned look; expected one of 'looks', {planned}"
     require(repeats in looks, words)
 
 
@@ -88,7 +88,7 @@ def check_published(spec: Json, folder: Path) -> None:
 def check_release(study: Study) -> None:
     """Check that a release's expiry is a date, and that every training it may draw is possible.
 
-    Whether the date has passed is checked at release. So is a cell that only the command names.
+    The release itself checks whether the date has passed, and a cell that only the command names.
     """
     wanted = study.spec.get("release", {})
     expires = wanted.get("expires")
@@ -133,8 +133,8 @@ def _check_shadow_pool(study: Study) -> None:
         used = any(entry.needs == "shadow" or SHADOW_POOL in entry.roles for entry in attacks) or SHADOW_POOL in fit_on
         require(
             used or SHADOW_POOL not in dataset["roles"],
-            f"key 'datasets.{name}.roles' has the role '{SHADOW_POOL}', which no attack uses; valid in design coins is "
-            f"to give its records to '{POOL}' or '{OUTSIDERS}'",
+            f"key 'datasets.{name}.roles' has the role '{SHADOW_POOL}', which no attack uses; in design "
+            f"coins, give its records to '{POOL}' or '{OUTSIDERS}'",
         )
 
 

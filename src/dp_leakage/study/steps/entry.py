@@ -71,7 +71,7 @@ def path_of(step: str, option: str, **names: str) -> Path:
 
 
 def settings_of(study: Study, step: str, cell: Cell | None = None, **names: str) -> Json:
-    """Return a step's settings in the job of a cell, or of these names."""
+    """Return the settings of a step's job, by cell or by names."""
     return STEPS[step].settings(study, Job(**(cell.names if cell else {}), **names))
 
 

@@ -62,7 +62,7 @@ def of_any_repeats(cell: Cell) -> Json:
 
 
 def _utility(study: Study) -> Json:
-    """The measure of use, if the study names one."""
+    """Return the study's measure of use, if it names one."""
     return {"utility": study.spec["utility"]} if "utility" in study.spec else {}
 
 
