@@ -36,7 +36,7 @@ SCORES = {"repeat": "i", "record": "i", "member": "b", "score": "f", "flagged": 
 class Cell:
     """Folder of results with trained models: a cell, or shadow or reference models. Files are read when needed.
 
-    Every property raises UserError if its file is missing, damaged, or holds what no step can have written.
+    Every property raises UserError if its file is missing or damaged, or if no step can have written its contents.
 
     Attributes:
         folder: the folder.

@@ -150,8 +150,8 @@ def test_the_epsilon_that_was_spent_is_shown_no_smaller_than_it_is(spent: float,
     assert (tile.figure, tile.numbers[0].shown, tile.numbers[0].value) == (shown, shown, spent)
     (table,) = tables.claimed_and_spent(metrics)
     (line,) = table.rows
-    assert line[table.heads.index("claimed ε")] == "0.5"
-    assert line[table.heads.index("spent ε")] == shown
+    assert line[table.heads.index("target ε")] == "0.5"
+    assert line[table.heads.index("accounted ε")] == shown
     assert line[table.heads.index("an audit proves at least")] == "0.299 (zero-out)"
 
 

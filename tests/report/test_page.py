@@ -86,8 +86,8 @@ def test_under_coins_both_counts_are_of_the_members_of_a_run(context: ReportCont
     whom = f"of about {members:,} members in each run"
     assert all(table.heading.endswith(whom) for table in members_exposed(metrics))
     page = render(replace(context, metrics=metrics))
-    assert "the members of a run that are named in each run that trained on them" in page
-    assert "only members named in each run" not in page
+    assert "the members of a run that are identified in each run that trained on them" in page
+    assert "only members identified in each run" not in page
     figure, rows = draw("members_exposed", metrics, {})
     words = " ".join(words for table in figure.tables for words in (table.heading, *dict(table.groups)))
     words = f"{words} {' '.join(figure.notes)}"
@@ -267,8 +267,8 @@ def test_a_study_without_privacy_recommends_no_budget(context: ReportContext, pa
     plain = context.metrics[context.metrics["accountant"] == ""]
     text = Page(render(replace(context, metrics=plain))).text
     assert "so none can be recommended" in text
-    assert re.search(r"^ε claimed", page.text, re.M)
-    assert not re.search(r"^ε claimed", text, re.M)
+    assert re.search(r"^Target ε(,| and) accounted ε", page.text, re.M)
+    assert not re.search(r"^Target ε(,| and) accounted ε", text, re.M)
 
 
 def test_the_page_says_which_of_the_planned_looks_it_is(context: ReportContext, html: str) -> None:

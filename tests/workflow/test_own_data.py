@@ -131,7 +131,7 @@ def test_every_other_format_becomes_a_report_too(whole, write):
 def test_the_whole_study_runs_at_smoke_scale_to_a_report(whole, write):
     new_study(whole, write(whole.folder))
     page = report(whole)
-    for part in ("The answer", "The most exposed records", "ε claimed and spent", "LiRA"):
+    for part in ("The answer", "The most exposed records", "Target ε and accounted ε", "LiRA"):
         assert part in page
 
 

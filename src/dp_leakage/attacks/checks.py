@@ -80,7 +80,7 @@ def check_said(said: Any, who: str, family: str, shape: tuple[int, int]) -> None
 
 
 def checked_arrays(arrays: Any, where: str) -> dict[str, np.ndarray]:
-    """Arrays of numbers by name. Raises UserError, whose sentence begins with ``where``, for anything else."""
+    """Return arrays of numbers by name. Raises UserError, whose sentence begins with ``where``, for anything else."""
     if not isinstance(arrays, Mapping):
         raise UserError(f"{where} {type(arrays).__name__}; expected a dict of arrays by name")
     for name, array in arrays.items():

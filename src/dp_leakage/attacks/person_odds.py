@@ -63,7 +63,7 @@ def odds(fitted: Sequence[Any], score: np.ndarray, owner: np.ndarray) -> np.ndar
 
 
 def features(score: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """Sum, mean and maximum of each person's scores, and the logarithm of their number, float64 (R, P, 4).
+    """Return the sum, mean and maximum of each person's scores, and the logarithm of their number, float64 (R, P, 4).
 
     ``score`` is (R, n); ``owner``, int64 (n,) from 0 on, is the owner of each record.
     """

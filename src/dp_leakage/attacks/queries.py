@@ -91,7 +91,7 @@ def logits(models: Models, x: np.ndarray, n_classes: int) -> Iterator[tuple[int,
 
 
 def margins(models: Models, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Logit of the true class's probability, ln p_y/(1 − p_y), float64 (K, n), of records x (n, …), y (n,).
+    """Return the logit of the true class's probability, ln p_y/(1 − p_y), float64 (K, n), of records x (n, …), y (n,).
 
     Computed as z_y − ln Σ_{c≠y} exp z_c, which keeps its digits even if p_y rounds to 1. Loss and probability are
     functions of it, and it is LiRA's confidence.
@@ -141,7 +141,7 @@ def trained_on(models: Models, record: np.ndarray) -> np.ndarray:
 
 
 def altered(x: np.ndarray, mirrored: bool, down: int, right: int) -> np.ndarray:
-    """Images (n, c, h, w) mirrored left to right, then shifted by whole pixels. Zeros move in at the edges."""
+    """Mirror images (n, c, h, w) left to right, then shift them by whole pixels. Zeros move in at the edges."""
     result = np.zeros_like(x)
     height, width = x.shape[2:]
     source = x[..., ::-1] if mirrored else x

@@ -74,7 +74,7 @@ class Signals:
         return self.records(np.isin(self.role, roles))
 
     def _runs(self) -> list[tuple[str, slice]]:
-        """Runs of neighbors with the same role. Comparing texts is slow, and most roles are one run."""
+        """Return runs of consecutive records with one role. Comparing texts is slow, and most roles are one run."""
         ends = [0, *(np.flatnonzero(self.role[1:] != self.role[:-1]) + 1).tolist(), len(self.role)]
         pieces = [slice(start, end) for start, end in pairwise(ends) if end > start]
         return [(str(self.role[piece.start]), piece) for piece in pieces]
@@ -154,7 +154,7 @@ class Scores(NamedTuple):
 
 
 def losses(margin: np.ndarray) -> np.ndarray:
-    """Cross-entropy −ln p_y in nats, ≥ 0, of records with these margins; same shape."""
+    """Return the cross-entropy −ln p_y in nats, ≥ 0, of records with these margins; same shape."""
     return np.logaddexp(0.0, -margin)
 
 

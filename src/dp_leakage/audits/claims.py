@@ -84,7 +84,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """μ of the Gaussian mechanism that is exactly (ε, δ)-DP, δ in (0, 1)."""
+    """Return μ of the Gaussian mechanism that is exactly (ε, δ)-DP, δ in (0, 1)."""
     high = 1.0
     while gaussian_delta(high, epsilon) < delta:
         high *= 2
@@ -92,7 +92,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """ε ≥ 0 of the Gaussian mechanism with μ ≥ 0 at δ in (0, 1); infinite for an infinite μ."""
+    """Return ε ≥ 0 of the Gaussian mechanism with μ ≥ 0 at δ in (0, 1); infinite for an infinite μ."""
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
         return 0.0
     if np.isinf(mu):

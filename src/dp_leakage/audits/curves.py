@@ -94,7 +94,7 @@ def gaussian_curve(mu: float) -> Curve:
 
 
 def approximate_curve(epsilon: float, delta: float) -> Curve:
-    """min(1, δ + e^ε FPR, 1 − e^−ε (1 − δ − FPR)) (Kairouz, Oh & Viswanath 2015)."""
+    """Return min(1, δ + e^ε FPR, 1 − e^−ε (1 − δ − FPR)) (Kairouz, Oh & Viswanath 2015)."""
     corner = (1 - delta) / (1 + np.exp(min(epsilon, 700.0)))
     return Curve(np.array([0.0, corner, 1 - delta, 1.0]), np.array([delta, 1 - corner, 1.0, 1.0]))
 

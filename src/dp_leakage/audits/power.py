@@ -61,8 +61,8 @@ def power(
     """Return the probability that an audit refutes a claimed ε if the scores separate like a pair with the curve
     ``worse``.
 
-    Guesses then are right independently, with the accuracy of the surest ``share`` of that pair's outcomes. Other
-    arguments and errors are those of `fewest_right`.
+    Guesses are then independently right, with the accuracy of the most confident ``share`` of that pair's outcomes.
+    Other arguments and errors are those of `fewest_right`.
     """
     right = fewest_right(design, coins, claim, epsilon, confidence, share)
     if right is None:

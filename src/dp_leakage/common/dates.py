@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 
 def this_day() -> date:
-    """Today's date, in UTC."""
+    """Return today's date, in UTC."""
     return datetime.now(UTC).date()
 
 

@@ -31,7 +31,7 @@ def as_label(text: str) -> str:
 
 
 def as_rst(text: str) -> str:
-    r"""Words escaped for reStructuredText, so that none of them is read as markup.
+    r"""Escape words for reStructuredText, so that none of them is read as markup.
 
     >>> as_rst("no *stress* here")
     'no \\*stress\\* here'

@@ -247,5 +247,5 @@ def _own_source(path: Any) -> str:
 
 
 def _by_suffix() -> dict[str, str]:
-    """Ending of a file → the source that reads it."""
+    """Return file name ending → the source that reads it."""
     return {ending: name for name, source in SOURCES.items() for ending in source.suffixes}

@@ -25,11 +25,11 @@ def listed(path: Path, n: int, names: Sequence[str] = (), header: str = "") -> d
     Args:
         path: a name or number on each line, or a ``.npy`` of numbers, texts, or one truth value for each record.
         n: number of records.
-        names: the records' names, (n,); without names the list holds row numbers, from 0 on.
+        names: the records' names, (n,); without names the list holds row numbers, counted from 0.
         header: the column's name, which may be the first line, like `HEADERS`.
 
     Raises:
-        UserError: the list cannot be read, is empty, names a record twice, names an unknown one, or names them all.
+        UserError: the list cannot be read, is empty, names a record twice, an unknown record, or all records.
     """
     entries = _entries(path, n)
     place = _places(path, n, names)

@@ -82,7 +82,7 @@ def log_probabilities(probability: np.ndarray) -> np.ndarray:
 
 
 def log_softmax(score: np.ndarray) -> np.ndarray:
-    """ln p, float64, of class scores (…, C) that are logits."""
+    """Return ln p, float64, of class scores (…, C) that are logits."""
     shifted = score.astype(np.float64) - score.max(axis=-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
@@ -239,7 +239,7 @@ def _kind(frame: "pd.DataFrame", path: Path) -> tuple[str, list[str]]:
 
 
 def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Line numbers, (Q, R, n), of every query, model and record, and the records' names."""
+    """Return line numbers, (Q, R, n), of every query, model and record, and the records' names."""
     import pandas as pd
 
     if "record" not in frame and {"model", "query"} & set(frame):

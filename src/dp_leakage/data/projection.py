@@ -129,12 +129,12 @@ def fit_and_project(
 def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
     """Shift and stretch each feature, so that over ``rows`` it has zero mean and unit variance or fills [0, 1].
 
-    A feature of zeros and ones is not standardized. That would stretch a rare one to many times the others' length, and
-    clipping would then remove more of every gradient.
+    A feature of zeros and ones is not standardized. Standardizing would stretch a rare one to many times the length of
+    other features, and clipping would then remove more of every gradient.
 
     Args:
         x: (n, …).
-        rows: int64, the records that set shift and scale.
+        rows: int64, the records that determine shift and scale.
         how: ``standard`` or ``range``.
 
     Returns:
@@ -154,8 +154,8 @@ def fit_private_scaling(
     """Estimate mean and standard deviation of each channel privately (Tramèr & Boneh 2021, §2.3, but with given
     bounds).
 
-    To each variance is added one deviation of the noise on its mean square, so that a channel that is lost in the noise
-    is not stretched to the length of the others. In other units of x, with bounds that follow, the result is the same.
+    One deviation of the noise on the mean square is added to each variance, so that a channel below the noise is not
+    stretched to the length of other channels. In other units of x, with bounds that follow, the result is the same.
 
     Formal guarantee: one Gaussian mechanism with noise multiplier ``noise`` under add/remove of a record, and
     ``noise``/√2 under replacement, for any records (see `channel_moments`). The number of records counts as public.
@@ -207,7 +207,7 @@ def channel_moments(x: np.ndarray, bounds: Sequence[float], signed: bool = False
 
 
 def _shares(signed: bool) -> np.ndarray:
-    """1/r of the means and of the mean squares in `channel_moments`: float64 (2, 1)."""
+    """Return the factors 1/r of the means and of the mean squares in `channel_moments`, float64 (2, 1)."""
     return np.array([[2.0 if signed else np.sqrt(2)], [np.sqrt(2)]])
 
 
@@ -287,7 +287,7 @@ def fit_private_pca(x: np.ndarray, rows: np.ndarray, components: int, noise: flo
 
 
 def noisy_second_moment(x: np.ndarray, rows: np.ndarray, noise: float, seed: int) -> np.ndarray:
-    """Σ u uᵀ over the records of ``rows``, each scaled to ℓ2 norm 1, plus symmetric noise: float64, (d, d).
+    """Return Σ u uᵀ over the records of ``rows``, each scaled to ℓ2 norm 1, plus symmetric noise: float64, (d, d).
 
     The entries on and above the diagonal get independent Gaussian noise of standard deviation ``noise``; those below
     mirror them.

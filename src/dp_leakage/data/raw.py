@@ -247,7 +247,7 @@ def trained_and_not(values: np.ndarray, where: str) -> dict[str, np.ndarray]:
 
 
 def ranges(**counts: int) -> dict[str, np.ndarray]:
-    """Consecutive int64 row ranges by name: ``ranges(train=3, test=2)`` → train 0-2, test 3-4."""
+    """Return consecutive int64 row ranges by name: ``ranges(train=3, test=2)`` → train 0-2, test 3-4."""
     ends = np.cumsum(list(counts.values()))
     return {name: np.arange(end - n, end, dtype=np.int64) for (name, n), end in zip(counts.items(), ends, strict=True)}
 

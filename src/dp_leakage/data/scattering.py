@@ -100,7 +100,7 @@ def group_normalized(x: np.ndarray, groups: int, out: np.ndarray | None = None) 
 
 
 def _maps(images: np.ndarray, filters: Filters) -> np.ndarray:
-    """float32 (n, 81, height/4, width/4) of images (n, height, width)."""
+    """Return the maps of images (n, height, width), float32 (n, 81, height/4, width/4)."""
     from scipy.fft import fft2
 
     border = ((0, 0), (REACH, REACH), (REACH, REACH))
@@ -123,7 +123,7 @@ def _modulus(spectrum: np.ndarray, wavelets: np.ndarray, step: int = 1) -> np.nd
 
 
 def _average(spectrum: np.ndarray, average: np.ndarray, step: int) -> np.ndarray:
-    """x ∗ φ at every ``step``-th pixel, without the border (one feature wide)."""
+    """Return x ∗ φ at every ``step``-th pixel, without the border (one feature wide)."""
     from scipy.fft import ifft2
 
     return ifft2(_thinned(spectrum * average, step)).real[..., 1:-1, 1:-1]

@@ -32,9 +32,9 @@ def split(
         roles: role → number of records. Roles are drawn in this order, so that a later role's size does not change
             earlier rows. Roles in ``given`` are drawn first.
         seed: of the draw.
-        stratified: give each role the class shares of the rows that are left for it, to the nearest record.
-        given: role → the rows that it is drawn from (a publisher's test set, say); other roles draw from all.
-        what: is drawn, for error messages.
+        stratified: give each role the class shares of the remaining rows, to the nearest record.
+        given: role → rows to draw from, e.g. a publisher's test set; other roles draw from all rows.
+        what: name of the drawn units, for error messages.
 
     Returns:
         role → int64 rows in random order, so that the first k of them are a random k.
@@ -92,7 +92,7 @@ def heads(n: int, repeats: int, seed: int) -> np.ndarray:
     """Draw random inclusion, bool (repeats, n): a fair coin decides for each record and repeat whether the model trains
     on it.
 
-    Every repeat has its own random stream, so that more repeats do not change the coins of earlier ones.
+    Every repeat has its own random stream, so that more repeats do not change the inclusion in earlier ones.
     """
     return np.stack([np.random.default_rng(derived_seed(seed, repeat)).random(n) < 0.5 for repeat in range(repeats)])
 

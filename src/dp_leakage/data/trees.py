@@ -120,13 +120,13 @@ def _check_sizes(path: Path, sizes: Mapping[str, int]) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_parts(parts: Iterator[tuple[str, bytes]]) -> str:
-    """SHA-256 over the (name, bytes) pairs of a folder: it changes with any name, any byte and the order."""
+    """Return the SHA-256 over the (name, bytes) pairs of a folder. It changes with any name, byte or order."""
     total = hashlib.sha256()
     for name, content in parts:
         total.update(name.encode() + b"\0" + hashlib.sha256(content).digest())

@@ -32,7 +32,7 @@ class Answers(NamedTuple):
 
     @classmethod
     def of(cls, trained_on: np.ndarray, log_probability: np.ndarray, y: np.ndarray) -> "Answers":
-        """Answers from the logarithms of all probabilities, (K, N, C), and the classes (N,)."""
+        """Return answers from the logarithms of all probabilities, (K, N, C), and the classes (N,)."""
         return cls(trained_on, log_probability, margins_of(log_probability, y)[None])
 
     def tensors(self) -> dict[str, np.ndarray]:

@@ -172,7 +172,7 @@ def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name
 
 
 def _checked_classes(classes: np.ndarray, where: str, n_classes: int) -> np.ndarray:
-    """``classes_`` as int64 (C,). UserError unless they are different classes of the records."""
+    """Return ``classes_`` as int64 (C,). UserError unless they are different classes of the records."""
     good = classes.ndim == 1 and classes.dtype.kind in "biuf" and classes.size > 0
     if not good or not np.isin(classes, np.arange(n_classes)).all() or len(np.unique(classes)) != len(classes):
         shown = brief(classes.tolist(), 60)

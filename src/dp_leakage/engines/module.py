@@ -62,7 +62,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
 
 def _asked(module: torch.nn.Module, x: torch.Tensor, where: str) -> np.ndarray:
-    """One answer about each record (n, …), float64 (n, C)."""
+    """Return one answer about each record (n, …), float64 (n, C)."""
     try:
         with torch.no_grad():
             return np.concatenate([module(part).double().numpy() for part in x.split(ROWS)])

@@ -45,7 +45,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
 
 def _by_class(found: Outputs, data: Dataset) -> np.ndarray | None:
-    """Columns in the order of the data set's class numbers. Classes without records come last."""
+    """Return the columns in the order of the data set's class numbers. Classes without records come last."""
     if found.log_probability is None:
         return None
     written = {str(label): int(c) for label, c in zip(found.label.tolist(), data.y.tolist(), strict=True)}

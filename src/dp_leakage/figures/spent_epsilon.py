@@ -91,7 +91,7 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
         draw_lines(ax, real, "epsilon", "at", looks, "judge", named=True)
         draw_lines(ax, would_be, "epsilon", "at", looks, "judge", named=True, markerfacecolor="white")
         draw_points(ax, real[~real["valid"]], "epsilon", "at", looks, "judge", **cross)
-    label_edges([ax for ax, _ in grid], across, "claimed ε", ["ε found by the accountant"] * len(grid))
+    label_edges([ax for ax, _ in grid], across, "target ε", ["ε by the accountant"] * len(grid))
     crossed, of_record = ~shown["valid"] & ~shown["hypothetical"], shown["of_record"]
     reasons = {
         HYPOTHETICAL_NOTE: shown["hypothetical"],

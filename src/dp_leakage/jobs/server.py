@@ -209,7 +209,7 @@ class Server:
 
 
 def _run(module: str) -> tuple[int, bool]:
-    """(exit status, whether Ctrl-C ended it), as the interpreter would end."""
+    """Run a job like an interpreter; return its exit status, and whether Ctrl-C ended it."""
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:

@@ -21,7 +21,7 @@ def rate_difference(values: np.ndarray, member: np.ndarray) -> Influences:
 
 
 def balanced_accuracy(flags: np.ndarray, member: np.ndarray) -> Influences:
-    """(TPR + 1 − FPR) / 2 of flags."""
+    """Return (TPR + 1 − FPR) / 2 of flags."""
     advantage = rate_difference(flags, member)
     return Influences((1 + advantage.value) / 2, advantage.times(0.5).blocks)
 

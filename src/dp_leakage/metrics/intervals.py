@@ -65,7 +65,7 @@ def mean_in_unit_range(value: float, variance: float, n: float) -> Estimate:
 
 
 def mean_of_fractions(values: np.ndarray) -> Estimate:
-    """Interval of the mean of n independent numbers in [0, 1], shape (n,); for booleans this is Wilson's."""
+    """Return the interval of the mean of n independent numbers in [0, 1], shape (n,); for booleans this is Wilson's."""
     n = len(values)
     if n == 0:
         return UNKNOWN_FRACTION

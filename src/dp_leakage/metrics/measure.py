@@ -423,7 +423,7 @@ def _accuracy(values: np.ndarray, n: int) -> Estimate:
 
 
 def _final(history: pd.DataFrame, column: str) -> np.ndarray:
-    """(R,) the value after the last epoch, in the order of repeats."""
+    """Return the value after the last epoch, (R,), in the order of repeats."""
     return history.sort_values(["repeat", "epoch"]).groupby("repeat")[column].last().to_numpy(dtype=np.float64)
 
 

@@ -55,7 +55,7 @@ def pairs(own: RightAnswers, base: RightAnswers) -> bool:
 
 
 def unpaired_loss(own: Estimate, base: Estimate) -> Estimate:
-    """1 − own / base of two accuracies on different records."""
+    """Return 1 − own / base of two accuracies on different records."""
     kept = ratio(own, base)
     return Estimate(1 - kept.value, 1 - kept.high, 1 - kept.low)
 

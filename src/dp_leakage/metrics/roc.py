@@ -62,7 +62,7 @@ def gap(members: np.ndarray, nonmembers: np.ndarray) -> Influences:
 
 
 def balanced_accuracy(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
-    """(TPR + 1 − FPR) / 2 of flags: accuracy when members and non-members are equally frequent."""
+    """Return (TPR + 1 − FPR) / 2 of flags: accuracy when members and non-members are equally frequent."""
     advantage = rate_difference(members, nonmembers)
     return Estimate(*((1 + end) / 2 for end in advantage))
 

@@ -112,7 +112,7 @@ def luck(each: np.ndarray, shared: np.ndarray) -> float:
 
 
 def _errors(shared: np.ndarray, draws: int) -> np.ndarray:
-    """(k, draws) normal numbers of this covariance."""
+    """Return (k, draws) normal numbers of this covariance."""
     values, vectors = np.linalg.eigh(shared)
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ _normal(len(shared))[:, :draws]
 

@@ -39,10 +39,10 @@ class Models(Protocol):
         """Return the same models on another device."""
 
     def logits(self, x: Tensor, models: Sequence[int] | None = None, rows: Tensor | None = None) -> Tensor:
-        """Return logits (K, n, C) on the records x (n, …), or on these rows of them."""
+        """Return logits (K, n, C) on the records x (n, …), or only on the records in ``rows``."""
 
     def module(self, model: int) -> nn.Module:
-        """One model as a PyTorch module in evaluation mode."""
+        """Return one model as a PyTorch module in evaluation mode."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Return everything that a file of these models holds."""
@@ -101,9 +101,9 @@ class Ensemble:
     Attributes:
         layers: the architecture.
         parameters: name → (K, …); the names are the exported `nn.Sequential`'s (``0.weight``). A user's own module also
-            has here what does not train: buffers, and parameters without a gradient.
-        train_indices: int64 (K, n): the rows of the data set that each model was trained on; `NO_ROW` replaces a record
-            that a coin kept out, see `rows_of`.
+            has its buffers and its parameters without a gradient here.
+        train_indices: int64 (K, n): the rows of the data set that each model was trained on; `NO_ROW` replaces an
+            excluded record under random inclusion, see `rows_of`.
         mechanism: protection of each training step; None: plain training.
     """
 
@@ -146,7 +146,7 @@ class Ensemble:
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def module(self, model: int) -> nn.Sequential:
-        """Model number ``model`` as a plain PyTorch module in evaluation mode, its parameters copied."""
+        """Return model number ``model`` as a plain PyTorch module in evaluation mode, its parameters copied."""
         some = next(own for own in self.parameters.values() if own.is_floating_point())
         module = module_of(self.layers).to(some)
         with torch.no_grad():

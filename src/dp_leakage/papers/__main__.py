@@ -67,13 +67,13 @@ def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
 
 
 def all_claims(folder: Path) -> pd.DataFrame:
-    """`claims.judged` of all papers, from the csv files in the folder of results."""
+    """Return `claims.judged` of all papers, from the csv files in the folder of results."""
     said = read_yaml(folder / CLAIMS)
     return judged(said["claims"], folder, said["runs"])
 
 
 def all_prints(folder: Path, studies: Path = STUDIES) -> pd.DataFrame:
-    """`prints.outcomes` of all papers, from the csv files in the folder of results."""
+    """Return `prints.outcomes` of all papers, from the csv files in the folder of results."""
     said = read_yaml(folder / EXPLAINED)
     found = []
     for paper in WITH_PRINTS:
@@ -88,7 +88,7 @@ def all_prints(folder: Path, studies: Path = STUDIES) -> pd.DataFrame:
 
 
 def all_controls(folder: Path, rows: pd.DataFrame, studies: Path = STUDIES) -> pd.DataFrame:
-    """`controls.tried` of all papers, from `all_prints` and the csv files in the folder of results."""
+    """Return `controls.tried` of all papers, from `all_prints` and the csv files in the folder of results."""
     controls, found = read_yaml(folder / EXPLAINED)["controls"], []
     for paper in PAPERS:
         own = [control for control in controls if control["file"].startswith(f"{paper}/")]

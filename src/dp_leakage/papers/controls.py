@@ -99,7 +99,7 @@ def _of_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _measures(row: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Metric, its column, and how the columns of its interval begin."""
+    """Return the metric, its column, and the beginning of its interval's columns."""
     if "ssim_standardized" in row:
         return [
             (metric, column, column) for metric, column in (("ssim", "ssim_standardized"), ("mse_standardized",) * 2)

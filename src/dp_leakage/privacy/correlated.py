@@ -18,7 +18,7 @@ ROUNDS = 500  # of the optimizer, which needs ten
 
 
 def root(bands: int) -> np.ndarray:
-    """c_0 … c_{b−1} of A's square root, 1, 1/2, 3/8, …, scaled to length one; float64 (b,).
+    """Return c_0 … c_{b−1} of A's square root, 1, 1/2, 3/8, …, scaled to length one; float64 (b,).
 
     Fichtenberger, Henzinger & Upadhyay (2023); banded: Kalinin & Lampert (2024). All are positive and fall.
     """

@@ -56,7 +56,7 @@ def spell(value: float) -> str:
 
 
 def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Protection | None, Json]]:
-    """(folder name, protection, changes to training) for every accountant and budget of a defense entry."""
+    """Return (folder name, protection, changes to training) for every accountant and budget of a defense entry."""
     for rate in entry.get("learning_rate", [None]):
         changes = {} if rate is None else {"learning_rate": float(rate)}
         variant = [] if rate is None else [f"learning_rate={spell(float(rate))}"]
@@ -65,7 +65,7 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Protection | None, 
 
 
 def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str, Protection | None, Json]]:
-    """`expanded` for one learning rate, spelled by ``variant``."""
+    """Return `expanded` for one learning rate, spelled by ``variant``."""
     if entry["defense"] == CLAIMED:
         for epsilon in entry["epsilon"]:
             claimed = {"epsilon": float(epsilon), "delta": entry.get("delta", spec.get("delta"))}

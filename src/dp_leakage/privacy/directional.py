@@ -280,7 +280,7 @@ def _add_linear_sums(part: LinearGradients, models: Sequence[int], drawing: Draw
 
 
 def _row_chunks(part: PerExample) -> Iterator[tuple[int, Tensor]]:
-    """(K, n, o, d): the gradient rows of some examples at a time, and which is the first."""
+    """Yield the gradient rows of some examples at a time, (K, n, o, d), and the index of the first example."""
     one = part.rows(slice(0, 1))
     size = _drawn_at_once(one.shape[2], one.shape[3], one.device)
     for start in range(0, part.examples, size):

@@ -92,7 +92,7 @@ class Streams(NamedTuple):
     def uniforms(self, times: int) -> Tensor:
         """Draw float64 uniforms in (0, 1], so that their logarithms are finite: (times, sum of the counts).
 
-        A stream draws all of its own at once, as if it drew ``times`` times.
+        Each stream draws all of its numbers at once; they equal those of ``times`` single draws.
         """
         pairs = zip(self.generators, self.counts, strict=True)
         drawn = [_rand((times, count), generator, self.device) for generator, count in pairs]
@@ -194,7 +194,7 @@ def sphere_coordinates(
 
 
 def sphere_coordinate(dimension: int | Tensor, radius: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
-    """One coordinate s of uniform points on the unit sphere of Rᵈ, d ≥ 2, and √(1−s²), float64.
+    """Return one coordinate s of uniform points on the unit sphere of Rᵈ, d ≥ 2, and √(1−s²), float64.
 
     s/√(1−s²) times √(d−1) is Student-t with d−1 degrees of freedom, drawn from two uniforms in (0, 1] by Bailey's
     (1994) polar method, which stays exact for any d. The dimension is shared or given for each point; ``radius`` is

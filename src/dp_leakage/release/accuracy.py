@@ -38,7 +38,7 @@ def use_of(
         y: int64 (n,): the classes of records that it did not train on.
         probabilities: float32 (n, classes): its outputs for them.
         trained: int64 (m,): the classes of its training records.
-        person: int64 (n,): whose the records are; None if each is a person of its own.
+        person: int64 (n,): the owner of each record; None if all owners differ.
     """
     if measure == ACCURACY:
         return {}

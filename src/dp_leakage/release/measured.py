@@ -32,8 +32,8 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
 
     Args:
         study, cell: source of the release.
-        coins: records or people whose membership in a model a coin decided, for the most that an audit could have
-            shown.
+        coins: number of records or people with random inclusion in a model, for the largest bound that an audit could
+            show.
 
     Raises:
         UserError: the study's metrics are damaged, or of other settings.

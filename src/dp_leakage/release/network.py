@@ -51,7 +51,7 @@ class FromRaw(nn.Module):
             self.projection = torch.from_numpy(known.mean), torch.from_numpy(matrix)
 
     def forward(self, record: Tensor) -> Tensor:
-        """float32 (records, …) → float32 (records, classes). Rounds where `data.projection` does."""
+        """Return outputs (records, classes) of inputs (records, …), float32, rounded where `data.projection` rounds."""
         return self.model(self.features(record)).softmax(1)
 
     def features(self, record: Tensor) -> Tensor:

@@ -48,10 +48,10 @@ class Plan:
     """One release, before it is trained.
 
     Attributes:
-        study, cell: where it comes from.
+        study, cell: source of the release.
         grid: settings of step ``train``, with the learning rate that is used; more than one if the best is chosen.
         selection: choice of the best, see `statement.SELECTION`; None: no choice.
-        raw: the source's records, for the names of columns and classes; released is none of its rows.
+        raw: the source's records, for the names of columns and classes; none of its rows is released.
         data: the records as features.
         rows: int64 (n,): the records that are trained on.
         person: int64 (n,): the owner of each; None if the release hides single records.

@@ -294,5 +294,5 @@ def _could_have_shown(audit: Json) -> str:
 
 
 def _up(value: float) -> str:
-    """Three digits behind the point, rounded up: a proven limit is never stated too small."""
+    """Format with three decimals, rounded up, so that a proven limit is never stated too small."""
     return decimals_up(value, 3)

@@ -312,7 +312,7 @@ def _check_outside(statement: Json, where: str) -> None:
 
 
 def spent_in_words(statement: Mapping[str, Any]) -> str:
-    """``ε = 0.9023 at δ = 1e-05``: at the δ of the study."""
+    """Return ``ε = 0.9023 at δ = 1e-05``: at the δ of the study."""
     (spent,) = [row["epsilon"] for row in statement["epsilon"] if row["delta"] == statement["delta"]]
     return f"ε = {rounded_up(spent, DIGITS)} at δ = {statement['delta']:g}"
 

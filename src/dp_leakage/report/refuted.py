@@ -25,7 +25,7 @@ DIGITS = range(3, 18)  # from what all numbers have to what tells any two apart
 def refuted_claims(metrics: pd.DataFrame) -> list[Claim]:
     """Return a claim for each lower bound above the accounted (or target) ε, and for each attack above a proven limit.
 
-    ``metrics`` are rows of all cells, of single repeats too.
+    ``metrics``: rows of all cells, also of single repeats.
     """
     bounds = contradicted(chosen(metrics, {})).sort_values("value", ascending=False, kind="stable")
     told = [_above(row) for row in bounds.drop_duplicates([*CELL, "relation"]).to_dict("records")]

@@ -150,9 +150,9 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[Table]:
         tables = [("", tables[0][1])]
     heads = [
         "noise chosen by",
-        "claimed ε",
+        "target ε",
         "noise σ",
-        "spent ε",
+        "accounted ε",
         "by accountant",
         "neighbors",
         *shown,

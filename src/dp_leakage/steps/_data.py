@@ -52,5 +52,5 @@ def checked_dataset(arrays: dict[str, np.ndarray], path: Path) -> Dataset:
 
 
 def read_dataset(path: Path, identity: str) -> Dataset:
-    """``data.npz`` as a Dataset. Raises UserError if it is damaged or of another identity."""
+    """Return ``data.npz`` as a Dataset. Raises UserError if it is damaged or of another identity."""
     return dataset_of(read_arrays(path, identity)[0])

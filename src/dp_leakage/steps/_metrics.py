@@ -50,7 +50,7 @@ def joined(cells: list[tuple[Json, pd.DataFrame]]) -> pd.DataFrame:
 
 
 def _column(values: list[Any]) -> pd.Series:
-    """One value of each cell; nothing is NaN."""
+    """Return a column with one value per cell, without NaN."""
     return pd.Series([np.nan if value is None else value for value in values])
 
 

@@ -15,7 +15,7 @@ def read_source(source: Json, content: str | None, data_dir: Path) -> Raw:
 
     Args:
         source: as ``data.resolve`` returns it.
-        content: digest of the user's files when the run was planned; None for others.
+        content: digest of the user's files when the run was planned; None for other sources.
         data_dir: folder of published sets.
 
     Raises:

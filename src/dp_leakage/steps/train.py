@@ -233,16 +233,16 @@ def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
 def with_players(private: Training, person: np.ndarray, trained: np.ndarray, others: np.ndarray | None) -> Training:
     """Return a training with the effect of an attack's neighbors on its number of records.
 
-    If people are the units, there is none. If single records are, ``records`` is the maximum number of records that a
-    person adds or removes. The training ``moves`` if the number of records from which batches are drawn differs between
-    neighbors. With random inclusion it does not, since the pool has a fixed number of records.
+    If people are the units, there is no effect. If single records are the units, ``records`` is the maximum number of
+    records that a person adds or removes. The training ``moves`` if the number of records from which batches are drawn
+    differs between neighbors. With random inclusion it does not, since the pool has a fixed number of records.
 
     Args:
         private: the training without this effect.
         person: owner of each row.
         trained: rows that the models train on or randomly include.
-        others: rows of the non-members; one of them, with all records, replaces a fixed member in the attack's
-            neighbors; None for random inclusion, where nobody is replaced.
+        others: rows of the non-members, one of whom, with all records, replaces a fixed member in the attack's
+            neighbors; None for random inclusion.
     """
     if private.mechanism.unit == PERSON:
         return private

@@ -45,10 +45,9 @@ class Cell:
         columns: columns for selection and drawing: mechanism, accountant, unit, block, bound, epsilon, …
         training: settings of step ``train``, without code and inputs.
         protection: the mechanism of that training, and what fixes its noise; None without a mechanism.
-        parts: measurements of the cell: ``training``, then the attacks, ``coins`` in that design, ``audit`` where it
-            has
-            one, ``structure`` and ``groups`` where the study asks for them, and ``strongest``, all membership attacks
-            together.
+        parts: measurements of the cell: ``training``, then the attacks, ``coins`` and ``audit`` if the study has
+            them, ``structure`` and ``groups`` if requested, and ``strongest``: all
+            membership attacks together.
         audits: names of the designs of its audit.
         rates: learning rates to try, of which the best trains the cell; empty if its rate is given.
     """
@@ -115,7 +114,7 @@ def audit_design(spec: Json, cell: Cell, name: str) -> AuditDesign:
 
 # ---------------------------------------------------------------------- how cells are made
 def cells_of(study: str, spec: Json) -> dict[str, Cell]:
-    """``Cell.key`` → cell, in the order of the study file.
+    """Return ``Cell.key`` → cell, in the order of the study file.
 
     Args:
         study: folder below ``results``.
@@ -323,7 +322,7 @@ def _architecture(model: Json, claimed: Json | None) -> Json:
 
 
 def _in_records(changes: Json, records: int) -> Json:
-    """Changes to training, with a sampling rate turned into the nearest batch size in records."""
+    """Return changes to training, with a sampling rate turned into the nearest batch size in records."""
     if "sampling_rate" not in changes:
         return changes
     kept = {key: value for key, value in changes.items() if key != "sampling_rate"}

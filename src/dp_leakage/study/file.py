@@ -181,9 +181,7 @@ def _are_numbers(value: object) -> TypeGuard[list[float]]:
 
 
 def on_datasets(study: Study, only: list[str]) -> Study | None:
-    """Return the study on only these data sets, without figures that need others; None if it has none of these data
-    sets.
-    """
+    """Return the study on only these data sets, without figures that need others; None if it has no such data set."""
     kept = {name: dataset for name, dataset in study.spec["datasets"].items() if name in only}
     if not kept or len(kept) == len(study.spec["datasets"]):
         return study if kept else None
@@ -210,11 +208,11 @@ def load_studies(
         config: keys and values of config.yaml, with the command line's over them.
         files: study files; where two clash, the later one is wrong.
         schemas: of the config and of a study.
-        failed: called with the names that a file's study may have, of those that the run needs, and what is wrong with
-            it. If it returns, the study is left out. By default it raises.
+        failed: called with an invalid file's possible study names that the run needs, and with the error. If it
+            returns, the study is left out. By default it raises.
         asked: as for `load_study`.
-        needed: given the names that the studies may have, those that the run needs; by default all. For the others only
-            schema and names are checked, and they are silently left out.
+        needed: selects the names that the run needs from all possible study names; by default all. Other studies are
+            left out after a check of their schema and names.
         given: keys of the config that the command line set, for the error message.
 
     Raises:

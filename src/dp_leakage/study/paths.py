@@ -110,6 +110,6 @@ def learned_for(study: Study, dataset: str) -> list[Path]:
 
 
 def figure_files(study: Study, figure: str) -> dict[str, Path]:
-    """Form → file of a figure: of `PICTURE`, or of `TABLE`."""
+    """Return form → file of a figure: of `PICTURE`, or of `TABLE`."""
     table = KINDS[study.spec["figures"][figure]["kind"]].table
     return {form: study.path(FIGURE, figure=figure, form=form) for form in (TABLE if table else PICTURE)}

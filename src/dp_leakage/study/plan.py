@@ -279,7 +279,7 @@ def check_unexpired(study: Study) -> None:
 
 
 def target_descriptions(study: Study) -> dict[str, str]:
-    """Target → one line for ``snakemake --list-target-rules``."""
+    """Return target → one line for ``snakemake --list-target-rules``."""
     audit = {f"{study.target}_audit": "canaries of every cell, trained and scored"}
     return {
         **(audit if keyed(study.spec, AUDIT) else {}),

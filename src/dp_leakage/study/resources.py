@@ -47,7 +47,7 @@ def attack_minutes(records: int, models: int, steps: int = 0) -> int:
 
 
 def memory_mb(records: int, models: int) -> int:
-    """Megabytes of a job that holds a data set of ``records`` and ``models`` trained side by side."""
+    """Return the memory in MB of a job that holds a data set of ``records`` and ``models`` trained side by side."""
     return ceil(BASE_MB + MB_PER_RECORD * records + MB_PER_MODEL * models)
 
 

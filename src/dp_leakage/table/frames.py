@@ -96,7 +96,7 @@ def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataF
 
 
 def use_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataFrame:
-    """`metric_rows`, but of a data set with another measure of use than accuracy in that measure."""
+    """Return `metric_rows` in each data set's measure of use, which may differ from accuracy."""
     other = frame["dataset"].isin(frame.loc[frame["metric"] == utility.METRIC, "dataset"])
     if metric not in IN_USE or not other.any():
         return metric_rows(frame, metric, **conditions)

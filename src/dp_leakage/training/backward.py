@@ -42,7 +42,7 @@ class BackwardPass:
     parts: list[PerExample]
 
     def norms(self) -> Tensor:
-        """(K, B): ℓ2 norm of each example's whole gradient."""
+        """Return the ℓ2 norm of each example's whole gradient, (K, B)."""
         norms = [part.norms() for part in self.parts]
         # `vector_norm` along the first dimension of three takes up to ninety times as long.
         return norms[0] if len(norms) == 1 else torch.stack(norms).square_().sum(0).sqrt_()
@@ -65,7 +65,7 @@ class BackwardPass:
             part.add_weighted_sum(scales, total)
 
     def gram(self) -> Tensor:
-        """(K, B, B) float64: inner products of the examples' gradients."""
+        """Return inner products of the examples' gradients, float64 (K, B, B)."""
         return reduce(torch.Tensor.add_, (part.gram() for part in self.parts))
 
     def norms_of_means(self, layout: Layout, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -105,7 +105,7 @@ class BackwardPass:
         return found.flatten(0, 1)
 
     def directional_derivative(self, direction: Parameters) -> Tensor:
-        """(K, B): each example's gradient times ``direction`` (name → (K, …))."""
+        """Return each example's gradient times ``direction`` (name → (K, …)), (K, B)."""
         return reduce(torch.Tensor.add_, (part.directional_derivative(direction) for part in self.parts))
 
 

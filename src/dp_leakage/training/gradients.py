@@ -370,9 +370,9 @@ def _side_by_side(program: Program, batches: list[Tensor], mean: bool) -> Exampl
 
 
 def _padded(program: Program, batches: list[Tensor]) -> tuple[Tensor, list[int]]:
-    """int64 (k, B): each model's batch, and its last row again where it is shorter; and how long each batch is.
+    """Return each model's batch, int64 (k, B), padded with its last row, and the length of each batch.
 
-    A row of another model could be one that its parameters overflow on.
+    A row of another model could make this model's parameters overflow.
     """
     sizes = [batch.shape[0] for batch in batches]
     width = -(-max(sizes) // program.multiple) * program.multiple
@@ -431,7 +431,7 @@ def joins_units(device: torch.device) -> bool:
 def _add_large(program: Program, lane: Lane, units: Persons) -> None:
     """Add the bounded mean gradients of units of many records, for a single model.
 
-    Each is added by itself, so a long sum of them is cut as products are (`products.CHAIN`).
+    Each gradient is added separately, so long sums are cut in the same way as products (`products.CHAIN`).
     """
     if len(units) > CHAIN:
         number = torch.arange(len(units)) // CHAIN
@@ -486,7 +486,7 @@ def _add_means(program: Program, lane: Lane, mean: Parameters) -> None:
 
 
 def _finite(means: Parameters) -> tuple[Parameters, Tensor]:
-    """`BackwardPass.finite` for mean gradients, name → (k, …), and (k,) their lengths."""
+    """Return `BackwardPass.finite` for mean gradients, name → (k, …), and (k,) their lengths."""
     of_names = torch.stack([norm(view.flatten(1)) for view in means.values()], 1)
     lengths = torch.stack([torch.linalg.vector_norm(own) for own in of_names])
     kept = lengths.isfinite()

@@ -31,7 +31,7 @@ TOGETHER = 32  # steps whose rows are sent in one copy; a GPU takes them while t
 
 
 def gradient_step(program: Program) -> Callable[[list[Batch], int], None]:
-    """`fill_gradient` of this program, replayed from graphs if device, mechanism and environment allow it."""
+    """Return `fill_gradient` of this program, replayed from graphs if device, mechanism and environment allow it."""
     known = capturable(program.mechanism) and not any(layer.foreign for layer in program.layers)
     if program.x.is_cuda and program.viewing is None and known and not os.environ.get(OFF):
         return Replayed(program, cuda_capture(pass_generators(program)))

@@ -20,5 +20,5 @@ ENVIRONMENT = {
 
 
 def path_with(interpreter: str) -> str:
-    """PATH with the folder of an interpreter first, so that a job's command starts the ``python`` there."""
+    """Return PATH with the folder of an interpreter first, so that a job's command starts the ``python`` there."""
     return os.pathsep.join([str(Path(interpreter).parent), os.environ.get("PATH", os.defpath)])

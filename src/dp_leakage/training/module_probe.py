@@ -66,7 +66,7 @@ DRAWING = {
 
 
 def check_foreign(layers: Layers, batch_size: int, dtype: torch.dtype) -> None:
-    """`check_module` for each module of the user's among the layers."""
+    """Run `check_module` for each user's module among the layers."""
     for layer in layers:
         if isinstance(layer, TorchModule):
             check_module(layer, batch_size, dtype)

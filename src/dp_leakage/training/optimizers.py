@@ -49,7 +49,7 @@ class Optimizer:
             self.rate = rate
 
     def step(self) -> None:
-        """One step. On a device it waits for nothing, so it can be captured (see `graphs`)."""
+        """Take one step. On a device it waits for nothing, so it can be captured (see `graphs`)."""
         if self.settings.optimizer == "adam":
             count = self.memory["step"].add_(1)
             adam_step(self.flat, self.gradient, self.memory["mean"], self.memory["square"], count, self.rate)

@@ -28,7 +28,7 @@ class Persons(Collection[Tensor]):
 
     Attributes:
         rows: int64 (r,), person by person.
-        sizes: int64 (G,), how many of them each person has, > 0.
+        sizes: int64 (G,), number of rows per person, > 0.
     """
 
     def __init__(self, rows: Tensor, sizes: Tensor) -> None:

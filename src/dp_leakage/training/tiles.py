@@ -61,7 +61,7 @@ def tile_sizes(largest: int) -> tuple[int, int]:
 
 
 def even_layout(count: int, size: int) -> Layout:
-    """Return the layout of ``count`` people with ``size`` records each, in a pass without others, person by person."""
+    """Return the layout of a pass with only ``count`` people of ``size`` records each, person by person."""
     places = torch.arange(count * size)
     persons = places // size
     tiles = [(places.view(count, size), persons.view(count, size))]

@@ -227,7 +227,7 @@ class Watch:
         return found[0] * found[1], found[1].square()
 
     def _projected(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """(K, r): the update along the bounded gradient of each row (in units of C), and its squared length."""
+        """Return the update along each row's bounded gradient in units of C, (K, r), and the squared lengths."""
         mechanism = program.mechanism
         along, squares = torch.zeros(2, len(seen), len(rows), dtype=torch.float64)
         records = rows < self.first

@@ -43,6 +43,6 @@ def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, se
 
 
 def _loss(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Cross-entropy, nats, of probabilities (…, n, C) and labels (n,): (…, n)."""
+    """Return the cross-entropy, in nats, of probabilities (…, n, C) and labels (n,): (…, n)."""
     own = np.take_along_axis(probability, np.broadcast_to(y, probability.shape[:-1])[..., None], -1)[..., 0]
     return -np.log(np.maximum(own, LEAST))

@@ -110,9 +110,9 @@ def score(
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """Train a decoder for each layer of each target model on auxiliary images and score it on unseen ones.
 
-    Besides the layers there are two controls. They show whether a defense's prediction vector is harder to invert
-    because it holds less information or because it is flatter. For ``prediction_matched``, the log-probabilities are
-    scaled to a standard deviation of ``spread`` over the auxiliary records, so that all models have the same
+    There are two further controls besides the layers. They show whether a defense's prediction vector is harder to
+    invert because it holds less information or because it is flatter. For ``prediction_matched``, the log-probabilities
+    are scaled to a standard deviation of ``spread`` over the auxiliary records, so that all models have the same
     temperature. ``prediction_scores`` are those scaled log-probabilities themselves, centered in each record. A model
     that changes only its temperature changes neither. And ``mean_image`` is the mean of the auxiliary images, which
     needs no activation.
@@ -218,7 +218,7 @@ def _activation_after(layers: Layers, place: int) -> int | None:
 
 
 def _images(data: Dataset, settings: dict) -> tuple[Tensor, Tensor]:
-    """Auxiliary and test images."""
+    """Return auxiliary and test images."""
     auxiliary, others = data.roles["shadow_pool"], data.roles["target_nonmembers"]
     rows = auxiliary[: settings["train_records"]], others[: settings["test_records"]]
     if data.x.ndim != 4 or not all(len(r) and data.x[r].min() >= 0 and data.x[r].max() <= 1 for r in rows):
@@ -230,7 +230,7 @@ def _images(data: Dataset, settings: dict) -> tuple[Tensor, Tensor]:
 def _views(
     target: Ensemble, model: int, known: Tensor, unknown: Tensor, spread: float
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """(layer, activations of the known images, activations of the unknown ones), float32 (n, …)."""
+    """Return (layer, activations of the known images, activations of the unknown ones), float32 (n, …)."""
     module = target.module(model)
     known_layers = cuts(target.layers) or [Cut(PREDICTION, None, None)]
     for name, stop, activation in known_layers:

@@ -18,9 +18,9 @@ ATTACK = {
 def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
     """Score every queried record with −α, the least level at which it is called a member; see `alpha_of`.
 
-    This covers the rule "member if the loss is at most c_α(x), the α-quantile of the reference losses" for all α at
-    once: it is "score ≥ −α". Records are flagged up to ``alpha``. Fitting a Gaussian to the reference margins instead
-    ("logit rescaling") is the attack `lira`, offline with ``variance: per_record``.
+    For every α, "score ≥ −α" is the rule "member if the loss is at most c_α(x), the α-quantile of the reference
+    losses". Records are flagged up to ``alpha``. Fitting a Gaussian to the reference margins instead ("logit
+    rescaling") is the attack `lira`, offline with ``variance: per_record``.
 
     Args:
         target: of the R models under attack.

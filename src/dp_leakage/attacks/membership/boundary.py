@@ -196,10 +196,10 @@ def _predicted(models: Models, model: int, x: np.ndarray, n_classes: int) -> np.
 
 
 def _length(x: np.ndarray) -> np.ndarray:
-    """Euclidean lengths (n,) of (n, …)."""
+    """Return Euclidean lengths (n,) of (n, …)."""
     return np.linalg.norm(x.reshape(len(x), -1).astype(np.float64), axis=1)
 
 
 def _as_factor(values: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """One value (n,) for each record, in a shape that multiplies (n, …)."""
+    """Return one value (n,) for each record, in a shape that multiplies (n, …)."""
     return values.reshape(-1, *[1] * (x.ndim - 1))

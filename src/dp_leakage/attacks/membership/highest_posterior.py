@@ -40,6 +40,6 @@ def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores
 
 
 def _highest(said: Signals) -> np.ndarray:
-    """float64 (R, n): the logarithm of the largest probability of each record."""
+    """Return the logarithm of each record's largest probability, float64 (R, n)."""
     assert said.probability is not None  # the attack declares that it reads probabilities
     return np.log(said.probability.max(axis=2).astype(np.float64))

@@ -87,7 +87,7 @@ class Law(NamedTuple):
     Attributes:
         mean, spread: mean and spread over the records of the expected output without the record.
         gain, gains: mean and covariance over the records of the effect of training on a record's expected output.
-        without, within: covariances of a record's output over models trained without and with it.
+        without, within: covariances of a record's output over models trained without and with the record.
     """
 
     mean: np.ndarray

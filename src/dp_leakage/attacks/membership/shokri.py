@@ -153,7 +153,7 @@ def _rows_of_networks(label: np.ndarray, per_class: bool) -> list[tuple[int, np.
 
 
 def _with_class(probabilities: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """(n, 2C): the probabilities, then the class one-hot."""
+    """Return the probabilities followed by the one-hot class, (n, 2C)."""
     return np.hstack([probabilities, np.eye(probabilities.shape[1], dtype=np.float32)[label]])
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def parameters(settings: dict[str, Any], seed: int, **objective: object) -> dict[str, object]:
-    """LightGBM's parameters: one thread, deterministic.
+    """Return LightGBM's parameters: one thread, deterministic.
 
     Args:
         settings: of the attack: ``leaves`` (most in a tree) and ``learning_rate``.

@@ -49,7 +49,7 @@ def minimize(
 
 
 def _evaluated(objective: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-    """Values (n,) and gradients (n, d)."""
+    """Return values (n,) and gradients (n, d)."""
     x = x.detach().requires_grad_()
     value = objective(x)
     (gradient,) = torch.autograd.grad(value.sum(), x)

@@ -58,7 +58,7 @@ def overlap(layers: Layers, parameters: Parameters, gradients: Parameters, x: Te
 
 
 def squared_norms(gradients: Parameters) -> Tensor:
-    """‖G‖² of each seen gradient, (batches,)."""
+    """Return ‖G‖² of each seen gradient, (batches,)."""
     return sum(value.flatten(1).square().sum(1) for value in gradients.values())
 
 

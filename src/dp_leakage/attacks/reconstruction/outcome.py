@@ -82,11 +82,11 @@ def outcome(
 
 
 def matched(made: np.ndarray, truth: np.ndarray, batch: int) -> np.ndarray:
-    """Return the reconstructed images of each batch in the order of the originals: the assignment with the least
+    """Return the reconstructed images of each batch in the order of the originals, by the assignment with the least
     squared error.
 
     Args:
-        made, truth: (n, …), consecutive ones are a batch.
+        made, truth: (n, …), in consecutive batches.
         batch: batch size.
     """
     order = []

@@ -94,7 +94,7 @@ def _filling(high: int, wide: int) -> tuple[int, int]:
 
 
 def convolve_back(layer: Conv2d, weight: Tensor, x: Tensor, delta: Tensor) -> Tensor:
-    """∂loss/∂input of `convolve`."""
+    """Return ∂loss/∂input of `convolve`."""
     models = len(weight)
     shape = (x.shape[1], models * layer.inputs, *x.shape[3:])
     joined = delta.transpose(0, 1).flatten(1, 2)

@@ -212,7 +212,7 @@ class ConvGradients:
 
 
 def convolution_gradients(layer: Conv2d, names: tuple[str, str], x: Tensor, delta: Tensor) -> ConvGradients:
-    """Per-example kernel gradients from input x (K, B, c, h, w) and output gradient delta (K, B, o, h', w')."""
+    """Return per-example kernel gradients from input x (K, B, c, h, w) and output gradient delta (K, B, o, h', w')."""
     examples, gradients = x.flatten(0, 1), delta.flatten(0, 1).flatten(2)
     kernels = x.new_empty(layer.kernel, len(examples), layer.inputs * layer.kernel, layer.outputs)
     size = layer.kernel * x[0, 0].numel() * x.element_size()
@@ -302,7 +302,7 @@ def lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
 
 
 def _products(x: Tensor) -> Tensor:
-    """⟨x_p, x_q⟩ of all positions p and q, float64 (n, h·w, h·w), of x (n, c, h, w)."""
+    """Return ⟨x_p, x_q⟩ of all positions p and q, float64 (n, h·w, h·w), of x (n, c, h, w)."""
     import torch
     from torch.nn.functional import pad
 

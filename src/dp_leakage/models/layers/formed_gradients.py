@@ -73,5 +73,5 @@ class FormedGradients:
 
 
 def _flat(own: Tensor) -> Tensor:
-    """(K, B, d), also of a parameter that is a single number."""
+    """Return gradients in the shape (K, B, d), also for a parameter that is a single number."""
     return own.reshape(*own.shape[:2], -1)

@@ -80,5 +80,5 @@ class GroupNorm(Layer):
 
 
 def _by_channel(values: Tensor, x: Tensor) -> Tensor:
-    """(K, c) as (K, 1, c, 1, …), to go with x (K, B, c, …)."""
+    """Reshape (K, c) to (K, 1, c, 1, …), to broadcast with x (K, B, c, …)."""
     return values.view(len(values), 1, -1, *[1] * (x.ndim - 3))

@@ -131,5 +131,5 @@ class LinearGradients:
 
 
 def lengths_with_bias(x: Tensor) -> Tensor:
-    """√(‖x‖² + 1) along the last dimension: the length of a linear layer's input with the 1 for the bias."""
+    """Return √(‖x‖² + 1) along the last dimension: the length of a linear layer's input with the 1 for the bias."""
     return norm(x).square_().add_(1).sqrt_()

@@ -89,7 +89,7 @@ def forward(
 
 
 def pull_back(layers: Layers, parameters: Parameters, kept: list[Kept], delta: Tensor, prefix: str = "") -> Tensor:
-    """∂loss/∂input (K, B, …) of all layers from ``delta`` = ∂loss/∂output."""
+    """Return ∂loss/∂input (K, B, …) of all layers from ``delta`` = ∂loss/∂output."""
     for index in reversed(range(len(layers))):
         delta = layers[index].pull_back(f"{prefix}{index}", parameters, kept[index], delta)
     return delta
@@ -98,7 +98,7 @@ def pull_back(layers: Layers, parameters: Parameters, kept: list[Kept], delta: T
 def backward(
     layers: Layers, parameters: Parameters, kept: list[Kept], delta: Tensor, prefix: str = ""
 ) -> tuple[Tensor, list[PerExample]]:
-    """∂loss/∂input, and the per-example gradients of all parameters in their order."""
+    """Return ∂loss/∂input, and the per-example gradients of all parameters in their order."""
     of_layers: list[Sequence[PerExample]] = []
     for index in reversed(range(len(layers))):
         delta, parts = layers[index].backward(f"{prefix}{index}", parameters, kept[index], delta)

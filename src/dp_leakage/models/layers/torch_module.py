@@ -194,7 +194,7 @@ class TorchModule(Layer):
             self.hooks.enable_hooks()
 
     def _traced(self, name: str, parameters: Parameters, model: int, x: Tensor, seed: int | None) -> Tensor:
-        """One model's logits of x (B, …), with their graph. Without a seed dropout does nothing."""
+        """Return one model's logits of x (B, …), with their graph. Without a seed dropout does nothing."""
         import torch
 
         self._load(name, parameters, model, x)
@@ -203,8 +203,8 @@ class TorchModule(Layer):
             return module(x.clone())
 
     def _without_dropout(self) -> nn.Module:
-        """Return the workplace in evaluation mode, but for the modules that hold parameters: Opacus' hooks act on
-        no others in that mode.
+        """Return the workplace in evaluation mode, except for modules that hold parameters: Opacus' hooks need these in
+        training mode.
         """
         self.workplace.eval()
         for part in self.workplace.modules():
@@ -262,7 +262,7 @@ class Pass:
         return {f"{self.name}.{own}": self._sampled(own, value) for own, value in trained(self.layer.workplace).items()}
 
     def _sampled(self, name: str, parameter: nn.Parameter) -> Tensor:
-        """(B, …): the gradients stored by the hooks at a parameter."""
+        """Return the gradients that the hooks stored at a parameter, (B, …)."""
         import torch
 
         count, found = len(self.delta), parameter.grad_sample

@@ -121,8 +121,8 @@ def one_step(apart: float, spacing: float) -> Ratio:
 def mean(a: Ratio, b: Ratio, weight: float) -> Ratio:
     """Return the distribution of weight·A + (1 − weight)·B for independent A and B, on the finer of their grids.
 
-    Two places that lie d apart make a value that lies a fixed number of spacings above the first: it is split between
-    the two places around it, and all pairs with this d are handled at once.
+    The mean of two grid points at distance d lies a fixed number of spacings above the first. It is split between the
+    two neighboring grid points, for all pairs at this distance at once.
     """
     spacing = min(a.spacing, b.spacing)
     a, b = a.refined(spacing), b.refined(spacing)
@@ -189,7 +189,8 @@ def of_presence(epoch: Ratio) -> list[Losses]:
 def of_replacement(epoch: Ratio) -> list[Losses]:
     """Return the loss of an epoch if the unit is replaced, which is the same in both directions: see *Neighbors*.
 
-    The s-th largest ratio meets the s-th smallest. Both are counted from their own end, where masses are small.
+    The s-th largest ratio is paired with the s-th smallest. Masses are small at both ends, so each is counted from its
+    own end.
     """
     masses, ratios = epoch.masses, np.exp(epoch.places * epoch.spacing)
     smallest = np.cumsum(np.append(epoch.zero, masses))
@@ -260,5 +261,5 @@ def profile(
 
 
 def unamplified(sigma: float, epochs: int, replaced: bool, beside: float) -> float:
-    """μ of the training for an attacker who knows every batch; arguments as for ``epsilon``."""
+    """Return μ of the training for an attacker who knows every batch; arguments as for ``epsilon``."""
     return sqrt((4 if replaced else 1) * epochs / sigma**2 + (4 if replaced else 2) * beside)

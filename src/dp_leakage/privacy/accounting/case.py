@@ -188,7 +188,7 @@ def check_share(noise: float, epsilon: float, delta: float) -> None:
 def _gaussian_delta(epsilon: float, sigma: float) -> float:
     """Return δ of one Gaussian mechanism at an ε, without `library`'s imports, which are slow during planning.
 
-    For an ε whose exponential overflows it is 0.
+    It is 0 if e^ε overflows.
     """
 
     def above(x: float) -> float:

@@ -98,8 +98,8 @@ def _replaced(training: Training, relative: float, beside: float) -> TradeOff:
 
 
 def _allocated(training: Training, replaced: bool) -> TradeOff:
-    """Return the curve for balls in bins: at most that of an observer who knows every batch. The projection's unit is a
-    record.
+    """Return the curve for balls in bins, which is at most the curve of an observer who knows every batch. The
+    projection's unit is a record.
     """
     sigma, beside = training.mechanism.sigma, projection_cost(training, "add_remove")
     if training.mechanism.unit == "batch":

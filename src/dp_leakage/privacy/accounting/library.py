@@ -157,7 +157,7 @@ def loss_profile(
 
 
 def _composed(step: Any, steps: int) -> Any:
-    """``steps`` ≥ 1 compositions of a privacy loss distribution, at most ``AT_ONCE`` at a time."""
+    """Return ``steps`` ≥ 1 compositions of a privacy loss distribution, at most ``AT_ONCE`` at a time."""
     total = None
     while True:
         steps, here = divmod(steps, AT_ONCE)

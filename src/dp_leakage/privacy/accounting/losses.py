@@ -99,7 +99,7 @@ class Losses:
         return Losses(self.spacing, self.lowest + other.lowest, masses, min(infinite + lost, 1.0))
 
     def delta(self, epsilon: np.ndarray) -> np.ndarray:
-        """E_e^ε(P‖Q) at each ε ≥ 0, float64 (n,), in [0, 1]."""
+        """Return E_e^ε(P‖Q) at each ε ≥ 0, float64 (n,), in [0, 1]."""
         values, above, below = self._sums
         first = np.searchsorted(values, epsilon, side="right")
         finite = above[first] - np.exp(epsilon - np.append(values, np.inf)[first]) * below[first]

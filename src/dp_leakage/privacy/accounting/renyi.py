@@ -52,13 +52,13 @@ def sampled_gaussian_epsilon(
 
     Args:
         rate: q in (0, 1].
-        sigma: relative to how far neighboring data sets' sums can lie apart: the clipping norm for add_remove,
-            twice that for replace_one.
+        sigma: relative to the largest distance between neighboring data sets' sums: the clipping norm for add_remove,
+            twice the clipping norm for replace_one.
         replace: replace_one neighbors, under Poisson sampling or without replacement; otherwise add_remove under
             Poisson sampling, for which the divergence is exact.
         steps: T.
         delta, conversion: see ``epsilon_from_renyi``.
-        beside: ρ ≥ 0 of what is composed with the steps: its divergence at order α is ρα (Bun & Steinke 2016).
+        beside: ρ ≥ 0 of the mechanisms composed with the steps, whose divergence at order α is ρα (Bun & Steinke 2016).
     """
     orders, divergence = _coarse(rate, sigma, replace)
     for _ in range(REFINEMENTS):

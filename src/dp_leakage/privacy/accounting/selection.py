@@ -76,7 +76,7 @@ def drawn_runs(mean: float, runs: str, grid: int, seed: int) -> list[int]:
 
 
 def _logarithmic(mean: float) -> float:
-    """p of the logarithmic distribution with this mean > 1: −p / ((1−p) ln(1−p))."""
+    """Return p of the logarithmic distribution with this mean > 1: −p / ((1−p) ln(1−p))."""
     return float(brentq(lambda p: -p / ((1 - p) * np.log1p(-p)) - mean, 1e-12, 1 - 1e-12))
 
 

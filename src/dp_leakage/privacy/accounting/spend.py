@@ -75,7 +75,7 @@ def epsilon_spent(case: Case, amount: float | None = None) -> float:
 
 
 def noise_epsilon(case: Case, amount: float) -> float:
-    """ε of an amount of noise, σ or κ, from the accountant's own module (see `mechanisms.base`).
+    """Return ε of an amount of noise, σ or κ, from the accountant's own module (see `mechanisms.base`).
 
     The functions called there state formula, validity, neighbors and source.
     """

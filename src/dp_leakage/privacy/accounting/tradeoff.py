@@ -42,7 +42,7 @@ class TradeOff:
         return np.clip(self.of(fpr.ravel()).reshape(fpr.shape), fpr, 1.0)
 
     def beta(self, alpha: ArrayLike) -> np.ndarray:
-        """f(α): the least type II error at type I error α, as Dong, Roth & Su (2022) write it."""
+        """Return f(α): the least type II error at type I error α, as Dong, Roth & Su (2022) write it."""
         return 1.0 - self.tpr(alpha)
 
     def reconstruction(self, guess: float) -> float:

@@ -41,7 +41,7 @@ def pure_epsilon(kappa: float, case: Case) -> float:
 
 
 def renyi_epsilon(kappa: float, case: Case) -> float:
-    """ε from the closed-form Rényi divergence, composed and converted; at most ``pure_epsilon``.
+    """Return ε from the closed-form Rényi divergence, composed and converted; at most ``pure_epsilon``.
 
     Neighbors and amplification: any sampler, replace_one: the step's divergence D becomes at most ln(1 − q + q
     e^{(α−1)D})/(α−1) by joint convexity, since with probability 1−q the two data sets' batches are the same. If
@@ -69,7 +69,7 @@ def pld_epsilon(kappa: float, case: Case) -> float:
 
 
 def loss_profile(kappa: float, case: Case, beside: float) -> tuple[np.ndarray, np.ndarray] | None:
-    """δ(ε) of the training, κ > 0; arguments and result as for `losses.profile`."""
+    """Return δ(ε) of the training, κ > 0; arguments and result as for `losses.profile`."""
     rate, how = sampled_how(case)
     pair = worst_pair(kappa, case.blocks)
     return None if pair is None else losses.profile(pair, rate, how, case.uses, beside)
@@ -78,9 +78,9 @@ def loss_profile(kappa: float, case: Case, beside: float) -> tuple[np.ndarray, n
 def sampled_how(case: Case) -> tuple[float, How]:
     """Return a unit's probability of being in a step, and how sampling amplifies the step: see `losses.one_step`.
 
-    Shuffled: each unit is in one batch per epoch, which is not amplified. Fixed size: another unit replaces the one in
-    question, so the step without it is also dominated by the pair. The same holds for summed gradients in Poisson
-    batches, as an empty sum has a direction too. Otherwise the output reveals the unit's absence.
+    Shuffled: each unit is in one batch per epoch, which is not amplified. Fixed size: another unit takes the unit's
+    place, so the step without the unit is also dominated by the pair. The same holds for summed gradients in Poisson
+    batches, because an empty sum also has a direction. Otherwise the output reveals the absence of the unit.
     """
     if case.sampler == "shuffle":
         return 1.0, "shown"
@@ -90,17 +90,17 @@ def sampled_how(case: Case) -> tuple[float, How]:
 
 
 def divergences(kappa: float, case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Bounds on one step's divergence as (orders, divergence), κ > 0; ``renyi_epsilon`` names their sources."""
+    """Return bounds on one step's divergence as (orders, divergence), κ > 0; ``renyi_epsilon`` names their sources."""
     return _step_bounds(kappa, case.rate, case.sampler, case.neighbors, case.blocks)
 
 
 def printed_epsilon(kappa: float) -> float:
-    """ε = 2κ: directional2023's budget "in each update", for one unit vector (corollary 2)."""
+    """Return ε = 2κ: directional2023's budget "in each update", for one unit vector (corollary 2)."""
     return 2 * kappa
 
 
 def vmf_divergence(dimension: int, kappa: float, orders: np.ndarray) -> np.ndarray:
-    """Rényi divergence between draws around antipodal vectors, the worst pair.
+    """Return the Rényi divergence between draws around antipodal vectors, the worst pair.
 
     ∫ p^α q^{1−α} = C_d(κ)/C_d(κr) with r = ‖αμ + (1−α)μ'‖ ≤ 2α−1, and d ln C_d(t)/dt = −A_d(t), so
     D_α = 1/(α−1) · ∫ A_d(t) dt from κ to κ(2α−1). The difference of two ln C_d would lose all digits at
@@ -125,7 +125,7 @@ def vmf_divergence(dimension: int, kappa: float, orders: np.ndarray) -> np.ndarr
 
 
 def bessel_ratio(dimension: int, t: np.ndarray) -> np.ndarray:
-    """A_d(t) = I_{d/2}(t)/I_{d/2−1}(t), never below it, for d from 2 to 1e6 and t from 0 to 1e10.
+    """Return A_d(t) = I_{d/2}(t)/I_{d/2−1}(t), never below it, for d from 2 to 1e6 and t from 0 to 1e10.
 
     By the recurrence A_ν = t/(2ν + t A_{ν+1}), in descending order, from Amos' (1974) upper bound
     t/(ν − ½ + √((ν−½)² + t²)): each step reverses the side of the error and shrinks it.

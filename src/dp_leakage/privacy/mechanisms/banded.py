@@ -109,7 +109,7 @@ def check(settings: Mapping[str, Any], steps: int) -> None:
 
 
 def _coefficients(bands: int, horizon: int | None) -> list[float]:
-    """c_0 … c_{b−1}, the first column of B, of length one."""
+    """Return c_0 … c_{b−1}, the first column of B, of length one."""
     from dp_leakage.privacy import correlated
 
     if horizon is None:

@@ -219,7 +219,7 @@ class Noise:
         raise NotImplementedError
 
     def clip_norm_of(self, models: range) -> float | Tensor:
-        """C of this step: one for all, or (k, 1)."""
+        """Return C of this step: one for all, or (k, 1)."""
         return self.mechanism.clip_norm
 
     def silent(self, gradient: Tensor) -> Noise:

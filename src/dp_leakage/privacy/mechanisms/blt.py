@@ -2,8 +2,8 @@
 
 The noise of an epoch's t steps is C⁻¹z, where C is lower triangular and Toeplitz with the first column c_0 = 1, c_k =
 Σ_j ω_j λ_j^{k−1} (Dvijotham, McMahan, Pillutla, Steinke & Thakurta 2024; McMahan, Xu & Zhang 2024). Its inverse runs
-with one buffer for each j: three are as good as a matrix without any structure. ω and λ are those that leave the least
-noise in the running sums of an epoch (`correlated.buffered`). Each epoch starts afresh.
+with one buffer for each j; three buffers are as good as an unstructured matrix. ω and λ minimize the noise in the
+running sums of an epoch (`correlated.buffered`). Each epoch starts anew.
 
 A record is in one step of an epoch, so that it moves C·(sums) by at most ‖c‖ clipping norms. z has ‖c‖ times as much
 noise, so k epochs are a Gaussian mechanism with μ = √k/σ, in any order of the batches and however the steps adapt

@@ -60,7 +60,7 @@ class Noise(base.Noise):
 
 
 def epsilon(sigma: float, case: Case) -> float:
-    """ε of Gaussian noise; the functions called here state formula, validity, neighbors and source."""
+    """Return ε of Gaussian noise; the functions called here state formula, validity, neighbors and source."""
     from dp_leakage.privacy.accounting import allocation, library, printed, renyi
 
     relative = sigma / case.apart

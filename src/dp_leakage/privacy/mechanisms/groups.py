@@ -46,7 +46,7 @@ ACCOUNTANTS = {
 
 
 def epsilon(sigma: float, case: Case) -> float:
-    """ε of Gaussian noise on the sum of the classes' gradients; see the functions called here.
+    """Return ε of Gaussian noise on the sum of the classes' gradients; see the functions called here.
 
     class_moments accounts for the same pair as zhang2020, N(0) against (1−q) N(0) + q N(2C). Replacing a class yields
     two other mixtures; the tests compare the two by quadrature, and the ε here is always the larger one.

@@ -89,7 +89,7 @@ class Noise(base.Noise):
 
 
 def epsilon(kappa: float, case: Case) -> float:
-    """ε of directional noise; the functions called here state formula, validity, neighbors and source."""
+    """Return ε of directional noise; the functions called here state formula, validity, neighbors and source."""
     from dp_leakage.privacy.accounting import vmf
 
     match case.accountant:

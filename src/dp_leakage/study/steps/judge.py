@@ -171,7 +171,7 @@ def _answers_read(study: Study) -> Iterator[Path]:
 
 
 def _subsets(study: Study, cell: Cell) -> list[str]:
-    """Some of the membership attacks on a cell that figures measure together."""
+    """Return some of the membership attacks on a cell that figures measure together."""
     parts = [
         name
         for figure in study.spec["figures"]

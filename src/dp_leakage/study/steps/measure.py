@@ -121,7 +121,7 @@ def _signals(study: Study, job: Job) -> Path:
 
 
 def _parts(study: Study, job: Job) -> Files:
-    """One file for each part that measures the cell, in the order of the settings."""
+    """Return one file for each part that measures the cell, in the order of the settings."""
     cell = cell_of(study, job)
     return {"parts": [part(name).path(study, cell) for name in cell.parts]}
 

@@ -148,7 +148,7 @@ def _timing(study: Study, job: Job) -> Json:
 
 # ---------------------------------------------------------------------- models, memory, time and submissions of a job
 def group_of(job: Job) -> tuple[str, str, str, str | None]:
-    """Data set, model, role and defense of a job's group of models.
+    """Return the data set, model, role and defense of a job's group of models.
 
     Models that all cells share have no defense. A cell's targets have no role.
     """
@@ -174,7 +174,7 @@ def records_of(study: Study, job: Job) -> int:
 
 
 def memory(study: Study, job: Job) -> int:
-    """Megabytes of a job that holds the data set and models."""
+    """Return the memory in MB of a job that holds the data set and models."""
     return memory_mb(records_of(study, job), models_of(study, job))
 
 
