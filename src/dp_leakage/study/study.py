@@ -1,6 +1,6 @@
 """Study as a value: a checked study file at one scale. The modules after this one are functions of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +33,7 @@ class Study:
     folder: Path = Path()
     scale: str = FULL
     contents: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _known: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known: dict[tuple[str, Hashable], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def target(self) -> str:
@@ -96,7 +96,7 @@ class Study:
         """Return the file of a pattern of `paths`, of a cell or of these names."""
         return Path(pattern.format(study=self.name, **(cell.names if cell else {}), **names))
 
-    def remembered(self, what: str, name: str, made: Callable[[], T]) -> T:
+    def remembered(self, what: str, name: Hashable, made: Callable[[], T]) -> T:
         """Return a cached value: with many cells, computing identities dominates the time before the first job."""
         if (what, name) not in self._known:
             self._known[what, name] = made()
