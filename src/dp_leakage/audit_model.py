@@ -68,7 +68,7 @@ class Given(NamedTuple):
     """Model, data and references supplied by the user.
 
     Attributes:
-        source: where the records come from.
+        source: source of the records.
         model: engine and architecture, as a study has them.
         raw: the records.
         repeats: models under attack.

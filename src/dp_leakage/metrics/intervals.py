@@ -143,8 +143,8 @@ class Influences(NamedTuple):
         blocks: float64 (R, n) for each set of records, such as members and non-members: to first order, n times how far
             that record in that repeat moves the repeat's value from ``value``. A block's row means are its
             contributions to each repeat's deviation; they sum to 0 over all repeats and blocks.
-        judged: how many records the number rests on, where the others have no influence because nobody asks about them;
-            None for all.
+        judged: number of records that the number rests on, if other records have no influence because they are not
+            queried; None for all.
     """
 
     value: float

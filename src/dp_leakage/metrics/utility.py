@@ -43,7 +43,7 @@ class Use(NamedTuple):
     Attributes:
         values: float64 (R,).
         influences: float64 (R, blocks), of each block on its model's value; rows sum to 0.
-        units: how many records, or persons, the blocks hold together.
+        units: number of records, or people, in all blocks together.
     """
 
     values: np.ndarray

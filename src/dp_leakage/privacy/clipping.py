@@ -46,8 +46,8 @@ def layer_norm(clip_norm: float, layers: int) -> float:
 
 
 def allowance(units: float, dtype: torch.dtype) -> float:
-    """Return the share of C that rounding in ``dtype`` may add to a unit's effect on a sum of so many units on
-    average.
+    """Return the share of C that rounding in ``dtype`` may add to a unit's effect on a sum of on average ``units``
+    units.
     """
     return (ROUNDING + units * CHAIN * 3 / 16) * torch.finfo(dtype).eps
 

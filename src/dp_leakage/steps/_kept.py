@@ -26,7 +26,7 @@ class Kept:
 
     Attributes:
         count: number of models; 0: all are to be trained.
-        tensors: what their file holds, by name; empty without models.
+        tensors: contents of the models' file, by name; empty without models.
         axes: axis of the models in a tensor, where it is not the first.
         history: rows of their history.
         seconds: time that their training took.

@@ -37,7 +37,7 @@ CACHE_BYTES = 1 << 24  # of the formed terms of a pass
 
 
 def check_size(program: Program, grid: float, persons: int) -> None:
-    """Raise UserError if there are so many people that the sum of their terms could round.
+    """Raise UserError if there are too many people for an exact sum of their terms.
 
     Args:
         program: of the training.

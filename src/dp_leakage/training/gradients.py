@@ -57,7 +57,7 @@ class Program:
         mechanism: None for plain training.
         divisor: divides a bounded sum: the expected number of units in a batch, which does not depend on any record.
         gradient: flat buffer (K, P).
-        noise: what the mechanism adds to ``gradient``, or makes of each unit's gradient.
+        noise: noise that the mechanism adds to ``gradient``, or to each unit's gradient.
         model_batches: the model batches.
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
@@ -174,7 +174,7 @@ class Means(NamedTuple):
 
     Attributes:
         passed: the pass, over records (K, B).
-        layout: where the records are.
+        layout: positions of the records.
         norms: (G,), finite.
         apart: int64 (g,), the people whose gradients cancel. Their means are formed, so that the vector with this
             length enters the sum.

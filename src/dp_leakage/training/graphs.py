@@ -60,7 +60,7 @@ class Replayed:
     """`fill_gradient` of one program. Its passes are captured when a shape first occurs, and then replayed.
 
     Args:
-        program: what the steps share; its mechanism must be `capturable`.
+        program: the inputs that all steps share; its mechanism must be `capturable`.
         capture: turns work that was done once into a function that repeats it.
     """
 

@@ -83,7 +83,7 @@ def draw_epoch(
         groups: int64 (m,), the (sub)class of each of the model's records, from 0.
         generator: the model's stream for batches. This call advances it by an amount that does not depend on ``held``.
         held: bool (m,), which of the rows the model trains on; None: all of them. A batch may then be empty.
-        turns: how many parts of the rows take turns, see `Mechanism.turns`; the steps go through them from epoch to
+        turns: number of cyclic Poisson subsets, see `Mechanism.turns`; the steps go through them from epoch to
             epoch.
         epoch: number of previous epochs.
     """

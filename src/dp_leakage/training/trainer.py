@@ -70,9 +70,9 @@ def train(
         trace: int64 (t,) rows of x whose losses the history keeps for each model and evaluated epoch.
         groups: int64 (n,): the (sub)class of each row of x, from 0, for the units ``class`` and ``subclass``, or the
             person for the unit ``person``; if it is missing, the classes y.
-        group_count: how many (sub)classes there are, also those without a record; None: the highest number and one.
+        group_count: number of (sub)classes, including those without a record; None: the highest number and one.
         device: ``cpu`` or ``cuda``.
-        checkpoint: where to save, and where to continue from.
+        checkpoint: file to save to and to continue from.
         on_epoch: called after each epoch with the number of finished epochs.
         initial: name → (…) parameters from which every model starts, instead of random ones.
         watch: scores canaries among the rows of x, step by step.

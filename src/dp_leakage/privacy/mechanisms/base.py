@@ -98,7 +98,7 @@ class Declaration:
             must be given.
         refused: keys of `PRIVATE` that do not apply to this mechanism.
         step: fields of `Mechanism` that are fixed, such as the unit.
-        bound: what bounds a unit if the entry does not say.
+        bound: the default bound of a unit.
         spelled: fields of `Mechanism` whose values are always part of a cell's name.
         amount: the name of its amount of noise: ``noise_multiplier``, or ``kappa``.
         private: whether it adds noise, and so has a budget and an accountant.
