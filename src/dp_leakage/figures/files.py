@@ -53,13 +53,13 @@ def write_figure(
     shows: str = NUMBERS,
     banner: str = "",
 ) -> None:
-    """Write csv, pdf and png, each atomically. PDF and PNG hold the identity and the csv's SHA-256, the PNG all
-    three.
+    """Write csv, pdf and png, each atomically. PDF and PNG hold the identity and the csv's SHA-256; the PNG also holds
+    the PDF's.
 
     Args:
         figure: the picture.
         drawn: the numbers in it.
-        pdf, png, csv: where they go.
+        pdf, png, csv: the paths of the files.
         identity: of the settings that it was drawn from.
         shows: `NUMBERS` over many records, or `RECORDS` themselves, such as images.
         banner: words above the picture.

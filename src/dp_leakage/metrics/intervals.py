@@ -247,7 +247,7 @@ def crossed_difference(a: Influences, b: Influences) -> Estimate:
     """Return the interval of a − b, each measured on its own repeats and both on the same records, in the same order.
 
     If the repeats are paired too (the same splits, drawn again for each repeat), subtract the blocks and use `crossed`.
-    Where no record differs over its repeats, `with_unseen` is added.
+    If no record differs over its repeats, `with_unseen` is added.
     """
     below, above = _reach([[layout(block) for block in a.blocks], [layout(-block) for block in b.blocks]])
     value = a.value - b.value

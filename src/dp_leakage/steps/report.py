@@ -206,7 +206,7 @@ def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[C
 
     Args:
         scores: files of membership attacks.
-        made: for each, its data set, model, defense, attack and identity.
+        made: data set, model, defense, attack and identity of each file.
         spec: the study.
         shown: the scores to use.
     """
