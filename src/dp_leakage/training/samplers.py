@@ -277,7 +277,7 @@ def records_of(drawn: Roster, positions: Sequence[Tensor], permuted: Callable[[i
     Args:
         drawn: the persons.
         positions: the people in each batch, int64.
-        permuted: draws a random order of so many numbers, int64.
+        permuted: draws a random order of a given number of indices, int64.
     """
     if drawn.most is not None:
         taken = (_taken(_shuffled(drawn, permuted), chosen) for chosen in positions)
