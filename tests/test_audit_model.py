@@ -765,7 +765,7 @@ def test_several_records_of_a_person_are_told_without_an_option_that_is_not_ther
 def test_a_folder_of_images_has_no_column_of_members(here, capsys):
     (here / "scans").mkdir()
     said = error_of(capsys, "--model=m.onnx", "--data=scans", "--members=member")
-    assert "members: member is not a file that lists them, and images have no column" in said
+    assert "members: member is not a file; images need a file" in said
 
 
 def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemble):
