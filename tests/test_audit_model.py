@@ -621,7 +621,7 @@ def test_references_that_give_the_members_away_are_refused(here, capsys, shares,
     with_members(frame, *shares).to_csv("r.csv", index=False)
     text = error_of(capsys, "--outputs", "o.csv", "--references", "r.csv")
     assert words in text
-    assert "expected models of random halves of all records, or of none of them" in text
+    assert "expected models trained on random halves of all records, or on none of them" in text
 
 
 @pytest.mark.parametrize(("shares", "warned"), [((0.65, 0.35), True), ((0.5, 0.5), False)])

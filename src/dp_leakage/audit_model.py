@@ -297,8 +297,9 @@ def _given_shadows(file: Path, found: Outputs, path: Path, raw: Raw) -> Json:
         count = int(min(row.sum(), (~row).sum()))
         if count < LEAST_MEMBERS:
             raise UserError(
-                f"shadows: model {model} of {file} was trained on {int(row.sum())} of the {len(row)} records that the "
-                f"model under attack was not trained on; expected at least {LEAST_MEMBERS} of them, and as many left out"
+                f"shadows: model {model} of {file} was trained on {int(row.sum())} of the {len(row)} records that "
+                f"the model under attack was not trained on; expected at least {LEAST_MEMBERS} of them, "
+                "and as many left out"
             )
     return shadow
 

@@ -480,8 +480,8 @@ def test_each_number_is_credited_to_its_own_attack() -> None:
         f"{own}, and the attack that is strongest at 1 % FPR identifies 12.0 % [10.0, 14.0] of the members"
     )
     assert reach_words(leak) == (
-        f"{own}, and the attack that is strongest at each rate identifies 12.0 % [10.0, 14.0] of the members at 1 % FPR "
-        "and 2.0 % [1.0, 3.0] at 0.1 % FPR"
+        f"{own}, and the attack that is strongest at each rate identifies 12.0 % [10.0, 14.0] of the members at 1 % "
+        "FPR and 2.0 % [1.0, 3.0] at 0.1 % FPR"
     )
     assert reach_words(replace(leak, tprs={})) == own
     assert reach_words(replace(leak, tried=1, tprs=one)) == (
