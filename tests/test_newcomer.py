@@ -244,7 +244,7 @@ def _tempered(study, job):
 STEPS["temper"] = Step(
     {SIGNALS: paths.MODEL + "/{group}/tempered.npz"},
     _tempered,
-    reads=lambda study, job: {"asked": path_of("query", SIGNALS, **{**job, "study": study.name})},
+    reads=lambda study, job: {"asked": path_of("query", SIGNALS, study=study.name, **job.names)},
 )
 ANSWERED_BY[SIGNALS] = "temper"
 """

@@ -22,6 +22,7 @@ from dp_leakage.data.projection import (
     scale,
     unit_rows,
 )
+from dp_leakage.data.projection_settings import ProjectionSettings
 from dp_leakage.data.scattering import scattering
 from dp_leakage.study.cells import released_noise
 
@@ -365,6 +366,10 @@ class TestPrivateScaling:
 
     def test_its_cost_is_composed_into_epsilon_as_the_private_pcas_is(self):
         settings = {"scale": "private", "bounds": [1, 1], "noise": 5.6, "fit_on": ["target_members"]}
-        assert released_noise(settings) == released_noise(settings | {"scale": "none", "method": "private_pca"}) == 5.6
-        assert released_noise(settings | {"fit_on": ["shadow_pool"]}) is None
-        assert released_noise(settings | {"scale": "standard"}) is None
+
+        def noise(**changes):
+            return released_noise(ProjectionSettings.read(settings | changes))
+
+        assert noise() == noise(scale="none", method="private_pca") == 5.6
+        assert noise(fit_on=["shadow_pool"]) is None
+        assert noise(scale="standard") is None

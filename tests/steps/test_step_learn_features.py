@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
-from dp_leakage.data.projection_settings import signed
+from dp_leakage.data.projection_settings import ProjectionSettings
 from dp_leakage.models.architectures import build
 from dp_leakage.models.features import kept_layers
 from dp_leakage.provenance.files import read_arrays, read_tensors, write_arrays
@@ -143,4 +143,4 @@ def test_a_network_without_such_layers_keeps_none(architecture, layers):
 
 def test_learned_features_may_be_negative_for_a_private_scaling():
     """Sums of signed means have twice the length that nonnegative ones have, see `projection.channel_moments`."""
-    assert signed({"learned_on": {}})
+    assert ProjectionSettings(learned_on={}).signed

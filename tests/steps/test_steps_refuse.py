@@ -34,6 +34,7 @@ from dp_leakage.study.paths import figure_files, fitted, training_files
 from dp_leakage.study.plan import exposed_scores, figure_inputs, figure_settings, report_settings
 from dp_leakage.study.steps import (
     STEPS,
+    Job,
     attack_inputs,
     auxiliary_settings,
     measure_settings,
@@ -171,7 +172,7 @@ class Run:
     def _measure_attack(self, to, part, names):
         cell = self.study.cell(*names)
         out = to / part_of(part).path(self.study, cell)
-        found = STEPS["measure_attack"].reads(self.study, cell.names | {"part": part})["found"]
+        found = STEPS["measure_attack"].reads(self.study, Job(**cell.names, part=part))["found"]
         measure_attack.main(settings_of(self.study, "measure_attack", cell, part=part), found, out)
         return [out]
 
@@ -338,7 +339,7 @@ def test_every_stage_is_among_those_that_are_damaged(tiny):
 @pytest.fixture
 def judged(tiny):
     """The settings of the job that judges the private cell, and the files that it makes."""
-    job = tiny.study.cell(*CELL).names
+    job = Job(*CELL)
     return settings_of_job(tiny.study, "judge", job), written(tiny.study, "judge", job)
 
 

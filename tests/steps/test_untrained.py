@@ -1,5 +1,6 @@
 """Models whose gradients are attacked before they have trained: the noise is that of the training, which is not run."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,10 @@ from dp_leakage.steps import attack_models, train
 from dp_leakage.steps._data import arrays_of
 from dp_leakage.steps._untrained import untrained
 from dp_leakage.study.file import load_studies
-from dp_leakage.study.steps import STEPS
+from dp_leakage.study.steps import STEPS, Job
 
 REPO = Path(__file__).parents[2]
-JOB = {"dataset": "digits", "model": "mlp", "attack": "iga"}
+JOB = Job("digits", "mlp", attack="iga")
 ITERATED = {"images": 3, "steps": 4}
 
 
@@ -40,7 +41,7 @@ def study_of(tmp_path, **changes):
 
 
 def found(study, defense, attack="iga"):
-    return STEPS["attack"].settings(study, JOB | {"defense": defense, "attack": attack})
+    return STEPS["attack"].settings(study, replace(JOB, defense=defense, attack=attack))
 
 
 @pytest.fixture
@@ -54,9 +55,9 @@ def digits() -> Dataset:
 
 def test_an_attack_on_initial_weights_reads_no_models_and_others_do(tmp_path):
     study = study_of(tmp_path)
-    job = JOB | {"defense": "gaussian-rdp-eps=1"}
+    job = replace(JOB, defense="gaussian-rdp-eps=1")
     assert "target" not in STEPS["attack"].reads(study, job)
-    assert STEPS["attack"].reads(study, job | {"attack": "dlg"})["target"].name == "target.safetensors"
+    assert STEPS["attack"].reads(study, replace(job, attack="dlg"))["target"].name == "target.safetensors"
 
 
 def test_only_what_decides_the_noise_makes_it_another_attack(tmp_path):
@@ -83,7 +84,7 @@ def test_the_attack_finds_what_it_would_beside_trained_models(tmp_path, digits):
     """Of the trained models it takes nothing but the layers and the noise."""
     study, defense = study_of(tmp_path, repeats=2, training={"epochs": 1}), "gaussian-rdp-eps=1"
     settings, data = found(study, defense), tmp_path / "data.npz"
-    trained = STEPS["train_target"].settings(study, JOB | {"defense": defense})
+    trained = STEPS["train_target"].settings(study, replace(JOB, defense=defense))
     write_arrays(data, arrays_of(digits), {"identity": trained["data"]})
     models, rest = tmp_path / "target.safetensors", [tmp_path / name for name in ("history.parquet", "timing.json")]
     train.main(trained, data, models, *rest, device="cpu", checkpoint_seconds=60.0)

@@ -15,7 +15,7 @@ from dp_leakage.study import paths
 from dp_leakage.study.cells import together
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import everything, figure_inputs
-from dp_leakage.study.steps import STEPS, settings_of
+from dp_leakage.study.steps import STEPS, Job, settings_of
 from dp_leakage.study.steps.parts import GIVEN, PARTS, figure_parts, part, pictures
 from dp_leakage.study.targets import check_names
 
@@ -70,7 +70,7 @@ def test_figures_read_metrics_that_were_measured_once(studies):
 
 def measured_from(study, cell, name):
     reads = STEPS["measure_attack"].reads
-    return reads(study, cell.names | {"part": name})["found"] if name in (*ATTACKS, STRONGEST) else ()
+    return reads(study, Job(**cell.names, part=name))["found"] if name in (*ATTACKS, STRONGEST) else ()
 
 
 def test_the_strongest_attack_is_drawn_where_a_figure_has_all_of_them(studies):

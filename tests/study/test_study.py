@@ -25,6 +25,7 @@ from dp_leakage.study.protocol import seed_of
 from dp_leakage.study.step_code import ACCOUNTING, REGISTRIES
 from dp_leakage.study.steps import (
     STEPS,
+    Job,
     attack_settings,
     auxiliary_settings,
     data_identity,
@@ -206,13 +207,13 @@ def test_what_shadow_training_names_holds_for_defenses_and_tuned_rates_too():
     roles = {"shadow_pool": 500, "tuning": 200}
     study = load({"tune": {"learning_rate": [0.1, 1.0]}, "datasets": {"digits": {"roles": roles}}} | own)["quickstart"]
     assert study.cell("digits", "mlp", "l2").training["training"]["l2"] == 0.01
-    job = {"dataset": "digits", "model": "mlp", "defense": "l2"}
-    shadow = STEPS["train_auxiliary"].settings(study, job | {"role": "shadow"})
+    shadows, references = (Job("digits", "mlp", "l2", role) for role in ("shadow", "reference"))
+    shadow = STEPS["train_auxiliary"].settings(study, shadows)
     assert (shadow["training"]["l2"], shadow["training"]["learning_rate"]) == (0.0, 0.01)
     assert "tuned" not in shadow
-    assert STEPS["train_auxiliary"].reads(study, job | {"role": "shadow"})["tuned"] == []
-    assert "tuned" in STEPS["train_auxiliary"].settings(study, job | {"role": "reference"})
-    assert STEPS["train_auxiliary"].reads(study, job | {"role": "reference"})["tuned"] != []
+    assert STEPS["train_auxiliary"].reads(study, shadows)["tuned"] == []
+    assert "tuned" in STEPS["train_auxiliary"].settings(study, references)
+    assert STEPS["train_auxiliary"].reads(study, references)["tuned"] != []
 
 
 def test_a_penalty_of_shadow_models_alone_is_applied_where_the_study_leaves_its_own_out():

@@ -110,7 +110,7 @@ def test_a_cells_bound_is_for_the_neighbors_that_its_coins_decide_between_and_co
         ({"design": "split"}, "lacks the role 'target_members'"),
         (roles(target_members=10), "has the role 'target_members'"),
         ({"design": "coin"}, "design' is 'coin'"),
-        (roles(pool=10), "expected a whole number from 20"),
+        (roles(pool=10), "expected a whole number of at least 20"),
         ({"datasets": {"digits": {"augment": "after_split"}}}, "in and out at once"),
         ({"training": {"batch_size": 1201}}, "at most the 1200 records of the pool"),
         ({"delta": 0.002}, "expected below 1/1200"),

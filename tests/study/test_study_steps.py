@@ -1,6 +1,7 @@
 """What the rules ask about a job, from its wildcards, of the entry of its step."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,12 @@ from dp_leakage.study import paths, steps
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.paths import fitted, group_of
 from dp_leakage.study.plan import everything, figure_settings, published_file, target_descriptions
-from dp_leakage.study.steps import ENTRIES, STEPS
+from dp_leakage.study.steps import ENTRIES, STEPS, Job
 from dp_leakage.study.steps.attack import answered
 from dp_leakage.study.steps.judge import joins, written
 
 REPO = Path(__file__).parents[2]
-CELL = {"dataset": "digits", "model": "mlp", "defense": "none"}
+CELL = Job("digits", "mlp", "none")
 # Steps that run in the jobs of others, and jobs of several steps.
 OF_JUDGE = {
     "attack", "attack_models", "measure_attack", "measure_audit", "measure_coins", "measure_groups",
@@ -44,24 +45,23 @@ def study():
 
 @pytest.mark.parametrize(("role", "defense"), [("target", "none"), ("shadow", None), ("shadow", "gaussian-eps=1")])
 def test_the_folder_of_a_group_says_which_models_it_is(role, defense):
-    job = {"dataset": "digits", "model": "mlp", "group": group_of(role, defense)}
+    job = Job("digits", "mlp", group=group_of(role, defense))
     assert steps.group_of(job) == ("digits", "mlp", role, defense)
 
 
 def test_a_job_holds_the_models_of_its_cell_or_of_its_role(study):
     repeats, shadows = study.spec["repeats"], study.spec["shadow"]["count"]
     assert steps.models_of(study, CELL) == repeats
-    assert steps.models_of(study, CELL | {"role": "shadow"}) == shadows
-    place = {"dataset": "digits", "model": "mlp"}
-    assert steps.models_of(study, place | {"group": "none"}) == repeats
-    assert steps.models_of(study, place | {"group": "shadow"}) == shadows
+    assert steps.models_of(study, replace(CELL, role="shadow")) == shadows
+    assert steps.models_of(study, Job("digits", "mlp", group="none")) == repeats
+    assert steps.models_of(study, Job("digits", "mlp", group="shadow")) == shadows
 
 
 def test_every_step_asks_for_memory_and_time(study):
-    job = CELL | {"attack": "shokri", "part": "shokri", "group": "none", "answers": "signals"}
+    job = replace(CELL, attack="shokri", part="shokri", group="none", answers="signals")
     (of_learned,) = load(projected(features="learned", learned_on=LEARNED_ON)).values()
     for name, step in ENTRIES.items():
-        asked = job | {"role": "shadow"} if name == "train_auxiliary" else job
+        asked = replace(job, role="shadow") if name == "train_auxiliary" else job
         study = of_learned if name == "learn_features" else study
         assert step.memory(study, asked) >= 1000
         assert step.minutes(study, asked) >= 5 or name == "tune"  # no rate is tried for this cell
@@ -84,15 +84,15 @@ def test_every_rule_makes_what_its_entry_says_and_asks_the_entry_for_the_rest():
 def test_the_jobs_of_a_cell_make_each_of_its_files_once(study):
     for cell in study.cells.values():
         rules = ["judge"] if joins(cell) else ["judge", "measure"]
-        made = [path for rule in rules for path in written(study, rule, cell.names)]
+        made = [path for rule in rules for path in written(study, rule, Job(**cell.names))]
         assert len(set(made)) == len(made)
         assert {study.path(paths.METRICS, cell), study.path(paths.CURVE, cell)} <= set(made) <= set(everything(study))
 
 
 def test_a_step_that_attacks_has_a_file_for_each_option(study):
-    files = STEPS["attack"].reads(study, CELL | {"attack": "yeom"})
+    files = STEPS["attack"].reads(study, replace(CELL, attack="yeom"))
     assert files == {"signals": answered(study, "digits", "mlp", "target", "none")[0]}
-    learning = STEPS["attack"].reads(study, CELL | {"attack": "shokri"})
+    learning = STEPS["attack"].reads(study, replace(CELL, attack="shokri"))
     assert learning["fitted"] == fitted(study, "digits", "mlp", "shokri")
 
 
@@ -114,15 +114,15 @@ def test_the_prints_of_a_study_lie_beside_it_and_what_explains_them_is_code_of_i
 
 def test_cells_wait_for_the_undefended_one_in_a_submission_of_its_own():
     assert steps.training_group(CELL) == "baseline"
-    assert steps.training_group(CELL | {"defense": "gaussian-eps=1"}) == "cell"
-    assert (steps.query_group({"group": "shadow"}), steps.query_group({"group": "none"})) == ("auxiliary", "cell")
+    assert steps.training_group(replace(CELL, defense="gaussian-eps=1")) == "cell"
+    assert [steps.query_group(Job("digits", group=group)) for group in ("shadow", "none")] == ["auxiliary", "cell"]
 
 
 def test_a_cell_that_the_study_does_not_have_is_refused(study):
     with pytest.raises(UserError, match="has no cell"):
-        steps.cell_of(study, CELL | {"defense": "nothing"})
+        steps.cell_of(study, replace(CELL, defense="nothing"))
     with pytest.raises(UserError, match="has no cell"):
-        STEPS["attack"].reads(study, CELL | {"attack": "yeom", "defense": "nothing"})
+        STEPS["attack"].reads(study, replace(CELL, attack="yeom", defense="nothing"))
 
 
 def test_every_target_is_described_in_one_line(study):

@@ -33,6 +33,7 @@ from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
 from dp_leakage.study.steps import (
     ENTRIES,
     STEPS,
+    Job,
     joined_apart,
     query_group,
     shapes,
@@ -195,9 +196,9 @@ wildcard_constraints:
 
 
 def of_job(asked):
-    """Return a function of wildcards that calls `asked(study, job)`; the job is a dict of wildcards."""
+    """Return a function of wildcards that calls `asked(study, job)`; the job is a `Job`."""
     return lambda wildcards: or_stop(
-        lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()))
+        lambda: asked(STUDIES[wildcards.study], Job.read(wildcards))
     )
 
 
@@ -232,7 +233,7 @@ def own_files(step):
     """Return the user's own files that a step reads."""
     return lambda wildcards: given_by_user(
         STUDIES[wildcards.study],
-        lambda study: STEPS[step].own(study, dict(wildcards.items())),
+        lambda study: STEPS[step].own(study, Job.read(wildcards)),
     )
 
 
@@ -249,7 +250,7 @@ def given_by_user(study, asked):
 
 def in_group(named):
     """Return a function of wildcards that gives the job's group, `named(job)`."""
-    return lambda wildcards: or_stop(lambda: named(dict(wildcards.items())))
+    return lambda wildcards: or_stop(lambda: named(Job.read(wildcards)))
 
 
 def by_file(step, arguments):

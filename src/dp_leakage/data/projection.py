@@ -6,22 +6,14 @@ the privacy budget, as in the papers, except for the private PCA and the private
 ε.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.data.projection_settings import (
-    CHOICES,
-    LEARNED,
-    PRIVATE,
-    SETTINGS,
-    fitted_privately,
-    missing_keys,
-    signed,
-)
+from dp_leakage.data.projection_settings import CHOICES, PRIVATE, ProjectionSettings
 from dp_leakage.data.scattering import group_normalized, scattering
 
 Features = Callable[[np.ndarray], np.ndarray]  # of records (n, …) → float32 (n, …)
@@ -69,14 +61,14 @@ class Fitted(NamedTuple):
 
 
 def project(
-    dataset: Dataset, settings: dict, seed: int, learned: Features | None = None
+    dataset: Dataset, given: Mapping[str, Any] | None, seed: int, learned: Features | None = None
 ) -> tuple[Dataset, tuple[str, ...]]:
-    """Scale, project and normalize the features as ``settings`` says (see ``SETTINGS``).
+    """Scale, project and normalize the features as the key ``projection`` says (see `ProjectionSettings`).
 
     Args:
         dataset: images are flattened where a step needs rows.
-        settings: applied in the order ``mean_std`` (constants), ``features`` (`scattering`, or ``learned``), ``groups``
-            (`group_normalized`), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private:
+        given: the key; applied in the order ``mean_std`` (constants), ``features`` (`scattering`, or ``learned``),
+            ``groups`` (`group_normalized`), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private:
             `fit_private_scaling`), ``method``, ``row_norm``. All fits use the records of the roles ``fit_on``.
         seed: of the noise of the private PCA or the private scaling.
         learned: network that computes features learned on public records.
@@ -87,46 +79,46 @@ def project(
     Raises:
         UserError: an unknown key or value, too many components, or sensitive columns that PCA would dissolve.
     """
-    return fit_and_project(dataset, settings, seed, learned)[:2]
+    return fit_and_project(dataset, given, seed, learned)[:2]
 
 
 def fit_and_project(
-    dataset: Dataset, settings: dict, seed: int, learned: Features | None = None
+    dataset: Dataset, given: Mapping[str, Any] | None, seed: int, learned: Features | None = None
 ) -> tuple[Dataset, tuple[str, ...], Fitted]:
     """Return the result of `project` and the fitted numbers."""
-    settings = _checked(dataset, settings)
-    known = Fitted(whiten=settings["whiten"], row_norm=settings["row_norm"], learned=learned)
-    roles = dataset.roles if settings["fit_on"] == "all" else settings["fit_on"]
-    rows = np.sort(np.concatenate([dataset.roles[role] for role in roles]))
+    settings = ProjectionSettings.read(given)
+    _check(dataset, settings)
+    known = Fitted(whiten=settings.whiten, row_norm=settings.row_norm, learned=learned)
+    rows = np.sort(np.concatenate([dataset.roles[role] for role in settings.fitted_on(dataset.roles)]))
     x, notes = _of_each_record(dataset.x, settings, learned)
-    if settings["scale"] == PRIVATE:
-        shift, stretch = fit_private_scaling(x, rows, settings["bounds"], settings["noise"], seed, signed(settings))
+    if settings.scale == PRIVATE:
+        shift, stretch = fit_private_scaling(x, rows, settings.bounds, settings.noise, seed, settings.signed)
         known, x = known._replace(shift=shift, stretch=stretch), scaled(x, shift, stretch)
         notes.append(
-            f"Channels scaled privately at noise multiplier {settings['noise']:g}, fitted on {len(rows):,} records."
+            f"Channels scaled privately at noise multiplier {settings.noise:g}, fitted on {len(rows):,} records."
         )
-    elif settings["scale"] != "none":
-        left = int(binary(x, rows).sum()) if settings["scale"] == "standard" else 0
-        shift, stretch = scaling(x, rows, settings["scale"])
+    elif settings.scale != "none":
+        left = int(binary(x, rows).sum()) if settings.scale == "standard" else 0
+        shift, stretch = scaling(x, rows, settings.scale)
         known, x = known._replace(shift=shift, stretch=stretch), scaled(x, shift, stretch)
         notes.append(
-            f"Features scaled ({settings['scale']}), fitted on {len(rows):,} records"
+            f"Features scaled ({settings.scale}), fitted on {len(rows):,} records"
             + (f"; {left:,} of zeros and ones stay as they are." if left else ".")
         )
-    if settings["method"] != "none":
-        k = settings["components"]
-        if settings["method"] == "pca":
+    if settings.method != "none":
+        k = settings.components
+        if settings.method == "pca":
             fitted = fit_pca(x, rows, k)
             notes.append(f"PCA to {k} components, fitted on {len(rows):,} records without privacy.")
         else:
-            fitted = fit_private_pca(x, rows, k, settings["noise"], seed)
+            fitted = fit_private_pca(x, rows, k, settings.noise, seed)
             notes.append(
-                f"Private PCA to {k} components at noise multiplier {settings['noise']:g}, fitted on "
+                f"Private PCA to {k} components at noise multiplier {settings.noise:g}, fitted on "
                 f"{len(rows):,} records."
             )
-        known, x = known._replace(projection=fitted), apply(x, fitted, whiten=settings["whiten"])
+        known, x = known._replace(projection=fitted), apply(x, fitted, whiten=settings.whiten)
         dataset = dataset._replace(sensitive=np.empty(0, np.int64))
-    if settings["row_norm"]:
+    if settings.row_norm:
         x, zeros = unit_rows(x)
         notes.append(
             "Each record divided by its ℓ2 norm." + (f" {zeros} records are all zero and stay so." if zeros else "")
@@ -347,25 +339,27 @@ def constants_taken(x: np.ndarray, constants: Sequence[float | Sequence[float]])
     return scaled(x, *(_of_channels(given, x.shape[1:]) for given in constants))
 
 
-def _of_each_record(x: np.ndarray, settings: dict, learned: Features | None) -> tuple[np.ndarray, list[str]]:
+def _of_each_record(
+    x: np.ndarray, settings: ProjectionSettings, learned: Features | None
+) -> tuple[np.ndarray, list[str]]:
     """Return the features computed from each record alone, and sentences about them."""
     notes = []
-    if (constants := settings["mean_std"]) is not None:
+    if (constants := settings.mean_std) is not None:
         x = constants_taken(x, constants)
         mean, std = (", ".join(f"{value:g}" for value in np.atleast_1d(given)) for given in constants)
         by = " (by channel)" if any(map(np.ndim, constants)) else ""
         notes.append(f"{mean} taken from every value, the rest divided by {std}{by}.")
-    if settings["features"] == "scattering":
+    if settings.features == "scattering":
         x = scattering(x)
         notes.append(f"Scattering features of each image: {x.shape[1]} maps of {x.shape[2]} × {x.shape[3]}.")
-    if settings["features"] == LEARNED:
+    if settings.learns:
         assert learned is not None  # a study's step has read it
         x = learned(x)
-    if (groups := settings["groups"]) is not None:
+    if (groups := settings.groups) is not None:
         if x.ndim < 3 or x.shape[1] % groups:
             words = f"records have {x.shape[1]} channels" if x.ndim > 2 else "records have no channels"
             raise UserError(f"projection: groups is {groups}, but {words}; expected a divisor of their number")
-        x = group_normalized(x, groups, out=x if settings["features"] != "none" else None)
+        x = group_normalized(x, groups, out=x if settings.features != "none" else None)
         notes.append(f"The channels of each record normalized in {groups} groups.")
     return x, notes
 
@@ -384,34 +378,29 @@ def _of_channels(constants: float | Sequence[float], shape: tuple[int, ...]) -> 
     return given.reshape(-1, *[1] * (len(shape) - 1)) if given.ndim else given
 
 
-def _checked(dataset: Dataset, settings: dict) -> dict:
-    for key in settings:
-        if key not in SETTINGS:
-            raise UserError(f"projection: unknown key {key!r}; {nearest(key, SETTINGS)}")
-    settings = SETTINGS | settings
+def _check(dataset: Dataset, settings: ProjectionSettings) -> None:
     for key, valid in CHOICES.items():
-        if settings[key] not in valid:
-            raise UserError(f"projection: {key} is {settings[key]!r}; {nearest(settings[key], valid)}")
-    for role in [] if settings["fit_on"] == "all" else settings["fit_on"]:
+        if (choice := getattr(settings, key)) not in valid:
+            raise UserError(f"projection: {key} is {choice!r}; {nearest(choice, valid)}")
+    for role in [] if settings.fit_on == "all" else settings.fit_on:
         if role not in dataset.roles:
             raise UserError(f"projection: fit_on names {role!r}; {nearest(role, ['all', *dataset.roles])}")
-        if settings["fit_on"].count(role) > 1:  # its records would count twice, and move the sums twice as far
+        if settings.fit_on.count(role) > 1:  # its records would count twice, and move the sums twice as far
             raise UserError(f"projection: fit_on names {role!r} more than once; name each role once")
-    for chosen, key in missing_keys(settings):
+    for chosen, key in settings.missing:
         raise UserError(f"projection: {key} is missing; {chosen} needs it")
-    if settings["scale"] == PRIVATE and dataset.x.ndim < 3:
+    if settings.scale == PRIVATE and dataset.x.ndim < 3:
         raise UserError("projection: scale 'private' needs the channels of images; expected none, standard or range")
-    if settings["scale"] != "none" != settings["method"] and fitted_privately(settings):
+    if settings.scale != "none" != settings.method and settings.private:
         raise UserError(
-            f"projection: scale {settings['scale']} and method {settings['method']} cannot be combined: one of them "
+            f"projection: scale {settings.scale} and method {settings.method} cannot be combined: one of them "
             "is fitted without privacy, or both spend a budget; set scale: none or method: none"
         )
-    if settings["method"] != "none" and len(dataset.sensitive):
+    if settings.method != "none" and len(dataset.sensitive):
         raise UserError(
-            f"projection: method {settings['method']} mixes the sensitive columns into others; set method: "
+            f"projection: method {settings.method} mixes the sensitive columns into others; set method: "
             "none or name no sensitive columns"
         )
-    return settings
 
 
 def _chunks(x: np.ndarray, rows: np.ndarray, flat: bool = False) -> Iterator[np.ndarray]:

@@ -16,7 +16,7 @@ from dp_leakage.common.user_code import FILES
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.projection import Fitted, fit_and_project
-from dp_leakage.data.projection_settings import HIDDEN, LEARNED, fitted_privately, learns
+from dp_leakage.data.projection_settings import HIDDEN, LEARNED, ProjectionSettings
 from dp_leakage.data.raw import Raw, sensitive_columns
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
 from dp_leakage.metrics.utility import utility_for
@@ -59,7 +59,7 @@ class Plan:
         fitted: map from a raw row to features.
         training: with its noise.
         told: the training as numbers, see `statement.training_told`.
-        declared: what the study says about the data and the decision, see `DECLARED`.
+        declared: the study's statements about the data and the decision, see `DECLARED`.
         outside: sentences about what ε does not cover, in addition to `outside.follows_from`.
     """
 
@@ -232,16 +232,16 @@ def _records(
     study: Study, cell: Cell, data_dir: Path, wanted: Json
 ) -> tuple[list[str], Raw, Dataset, Fitted, tuple[str, ...]]:
     spec = study.spec["datasets"][cell.dataset]
-    projection = spec.get("projection") or {}
+    projection = ProjectionSettings.read(spec.get("projection"))
     if spec.get("augment"):
         raise UserError(
             f"datasets.{cell.dataset}.augment: a release cannot protect copies of one image; remove the key"
         )
-    if fitted_privately(projection):
+    if projection.private:
         words = "draws its noise from the study's seed, so it cannot be released; remove `noise`"
         raise UserError(f"datasets.{cell.dataset}.projection {words}")
     for key in ("features", "groups", "mean_std"):
-        if projection.get(key, "none") not in ("none", LEARNED):
+        if getattr(projection, key) not in (None, "none", LEARNED):
             raise UserError(f"datasets.{cell.dataset}.projection.{key}: a release cannot compute it yet; remove it")
     raw, rows = records_of(prepare_settings(study, cell.dataset), data_dir)
     roles = wanted.get("roles", [trained_role(rows)])
@@ -251,20 +251,20 @@ def _records(
     seed = project_settings(study, cell.dataset)["seed"]
     learned = _learned(study, cell.dataset, projection, raw)
     dataset = Dataset(raw.x, raw.y, rows, raw.sensitive, raw.person)
-    data, _, fitted = fit_and_project(dataset, projection, seed, learned)
+    data, _, fitted = fit_and_project(dataset, spec.get("projection"), seed, learned)
     outside = [*_outside(raw, source_of(study.spec, cell.dataset), projection, rows, roles)]
     outside += learned.notes if learned else ()
     return roles, raw, data, fitted, tuple(outside)
 
 
-def _learned(study: Study, dataset: str, projection: Json, raw: Raw) -> Learned | None:
+def _learned(study: Study, dataset: str, projection: ProjectionSettings, raw: Raw) -> Learned | None:
     """Return the network that computes the features, which the study has trained; None if they are not learned."""
-    if not learns(projection):
+    if not projection.learns:
         return None
     (path,) = learned_for(study, dataset)
     if not path.exists():
         raise UserError(f"{path} is missing: it computes the features; run `dp-leakage run {study.target}`")
-    layers = projection["learned_on"].get("layers", HIDDEN)
+    layers = projection.learned_on.get("layers", HIDDEN)
     learned = read_features(path, features_of(study, dataset)["features"], layers, raw.x)
     if learned.copies:  # no noise hides them, nor would their number in the statement
         words = "are among those that its features were learned from, which no noise hides; leave them out of either"
@@ -273,17 +273,15 @@ def _learned(study: Study, dataset: str, projection: Json, raw: Raw) -> Learned 
 
 
 def _outside(
-    raw: Raw, source: Json, projection: Json, rows: Mapping[str, np.ndarray], roles: Sequence[str]
+    raw: Raw, source: Json, projection: ProjectionSettings, rows: Mapping[str, np.ndarray], roles: Sequence[str]
 ) -> list[str]:
     """Return the people outside the unit of ε, and the preparation that used records without noise."""
     said = [
         f"Column {name!r} seems to name persons, and ε is for one record: it promises less to a person with several."
         for name, _ in raw.persons
     ]
-    fit_on = projection.get("fit_on", "all")
-    fits = projection.get("scale", "none") != "none" or projection.get("method", "none") != "none"
-    if fits:
-        fitted = [role for role in rows if fit_on == "all" or role in fit_on]
+    if projection.fits:
+        fitted = projection.fitted_on(rows)
         own = "some of which the model trains on" if set(fitted) & set(roles) else "none of which the model trains on"
         count = sum(len(rows[role]) for role in fitted)
         said.append(f"Scaling or principal components were computed from {count:,} records without noise, {own}.")

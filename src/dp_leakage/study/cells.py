@@ -8,7 +8,7 @@ from dp_leakage.attacks import ATTACKS, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.audit_design import AuditDesign
-from dp_leakage.data.projection_settings import fitted_privately
+from dp_leakage.data.projection_settings import ProjectionSettings
 from dp_leakage.data.roles import POOL, trained_role
 from dp_leakage.engines import ENGINES
 from dp_leakage.privacy.accounting.rules import POISSON
@@ -157,7 +157,7 @@ class _Place:
     engine: str
     training: Json
     roles: dict[str, int]
-    projection: Json
+    projection: ProjectionSettings
     attacks: list[str]
     design: str
 
@@ -165,7 +165,8 @@ class _Place:
     def of(cls, study: str, spec: Json, dataset: str, model: str) -> "_Place":
         described, given = model_spec(spec, dataset, model), spec["datasets"][dataset]
         engine = described.get("engine", "ensemble")
-        training, projection = training_of(spec, dataset, model, engine), given.get("projection") or {}
+        training = training_of(spec, dataset, model, engine)
+        projection = ProjectionSettings.read(given.get("projection"))
         attacks = attacks_on(spec, dataset)
         return cls(
             study, dataset, model, described, engine, training, given["roles"], projection, attacks, design_of(spec)
@@ -254,8 +255,8 @@ def _columns(place: _Place, entry: Json, protection: Protection | None, changes:
         "accounting_note": entry.get("accounting_note", ""),
         "epochs": training.get("epochs"),
         "batch_size": training.get("batch_size"),
-        "projection": place.projection.get("method", "none"),
-        "projection_noise": place.projection.get("noise"),
+        "projection": place.projection.method,
+        "projection_noise": place.projection.noise,
         "n_members": place.records if split else place.records // 2,
         "n_nonmembers": place.roles["target_nonmembers"] if split else place.records - place.records // 2,
         "n_records": place.records,
@@ -303,14 +304,12 @@ def _audits_of(spec: Json, entry: Json) -> tuple[str, ...]:
     return tuple(entry.get("audits", [name for name, design in designs.items() if not design.get("bug")]))
 
 
-def released_noise(projection: Json) -> float | None:
+def released_noise(projection: ProjectionSettings) -> float | None:
     """Return the noise multiplier of a private PCA or scaling fitted on the members, which spends their budget too;
     otherwise None.
     """
-    if not fitted_privately(projection):
-        return None
-    fit_on = projection.get("fit_on", "all")
-    return float(projection["noise"]) if fit_on == "all" or {"target_members", POOL} & set(fit_on) else None
+    spends = projection.private and projection.fitted_on(("target_members", POOL))
+    return float(projection.noise) if spends else None
 
 
 def _architecture(model: Json, claimed: Json | None) -> Json:

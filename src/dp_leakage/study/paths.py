@@ -6,7 +6,7 @@ The constants are patterns with Snakemake's wildcards. `Study.path` fills in the
 from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.data.projection_settings import learns
+from dp_leakage.data.projection_settings import ProjectionSettings
 from dp_leakage.figures import FIGURES as KINDS
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.study import Study
@@ -105,8 +105,8 @@ def tuned_for(study: Study, cell: Cell) -> list[Path]:
 
 def learned_for(study: Study, dataset: str) -> list[Path]:
     """Return the network that computes a data set's features; empty if they are not learned."""
-    projection = study.spec["datasets"][dataset].get("projection") or {}
-    return [study.path(FEATURES, dataset=dataset)] if learns(projection) else []
+    projection = ProjectionSettings.read(study.spec["datasets"][dataset].get("projection"))
+    return [study.path(FEATURES, dataset=dataset)] if projection.learns else []
 
 
 def figure_files(study: Study, figure: str) -> dict[str, Path]:

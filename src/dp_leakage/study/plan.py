@@ -30,7 +30,7 @@ from dp_leakage.study.protocol import (
 from dp_leakage.study.step_code import step_code
 from dp_leakage.study.steps.attack import answered, attacked
 from dp_leakage.study.steps.data import data_identity, prepare_settings
-from dp_leakage.study.steps.entry import Input, made
+from dp_leakage.study.steps.entry import Input, Job, made
 from dp_leakage.study.steps.judge import written
 from dp_leakage.study.steps.measure import measure_settings
 from dp_leakage.study.steps.parts import (
@@ -62,7 +62,7 @@ def everything(study: Study) -> list[Path]:
         files += [study.path(paths.DATA, dataset=cell.dataset), *learned_for(study, cell.dataset)]
         files += tuned_for(study, cell)
         files += [*training_files(study, cell.dataset, cell.model, TARGET, cell.defense)]
-        files += [*written(study, "judge", cell.names), study.path(paths.METRICS, cell)]
+        files += [*written(study, "judge", Job(**cell.names)), study.path(paths.METRICS, cell)]
         for name in dict.fromkeys((*MEASURED, *cell.parts)):
             files += part(name).files(study, cell)
     return list(dict.fromkeys(files))

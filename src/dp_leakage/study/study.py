@@ -1,6 +1,6 @@
 """Study as a value: a checked study file at one scale. The modules after this one are functions of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ class Study:
         name: folder below ``results``: the study's name, with the scale unless that is ``paper``, and with the engine
             that the config sets in place of ``ensemble``.
         spec: the study file after overrides and scale, as the schema describes it.
-        folder: where its file lies, and what belongs to it alone.
+        folder: folder of its file and of further files of this study.
         scale: ``paper``, ``small`` or ``smoke``.
         contents: digests of the user's files that settings were made from so far: name in the study → SHA-256.
     """
@@ -33,7 +33,7 @@ class Study:
     folder: Path = Path()
     scale: str = FULL
     contents: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _known: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known: dict[tuple[str, Hashable], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def target(self) -> str:
@@ -96,7 +96,7 @@ class Study:
         """Return the file of a pattern of `paths`, of a cell or of these names."""
         return Path(pattern.format(study=self.name, **(cell.names if cell else {}), **names))
 
-    def remembered(self, what: str, name: str, made: Callable[[], T]) -> T:
+    def remembered(self, what: str, name: Hashable, made: Callable[[], T]) -> T:
         """Return a cached value: with many cells, computing identities dominates the time before the first job."""
         if (what, name) not in self._known:
             self._known[what, name] = made()

@@ -13,7 +13,7 @@ from dp_leakage.common.places import profile_folder
 from dp_leakage.study import Study, paths
 from dp_leakage.study.cells import attacks_in, auxiliary_defense
 from dp_leakage.study.protocol import auxiliary_spec
-from dp_leakage.study.steps import ENTRIES, group_of
+from dp_leakage.study.steps import ENTRIES, Job, group_of
 
 DEFAULT = "quickstart"  # what a bare `snakemake` runs
 
@@ -198,7 +198,7 @@ def _names(wildcards: dict[str, str]) -> dict[str, str | None]:
     """Return the names in a file's wildcards. Outputs belong to a group of models: a cell's own, or the attacker's."""
     if "group" not in wildcards:
         return dict(wildcards)
-    dataset, model, role, defense = group_of(wildcards)
+    dataset, model, role, defense = group_of(Job.read(wildcards))
     return {"dataset": dataset, "model": model, "defense": defense, "role": None if role == paths.TARGET else role}
 
 

@@ -14,7 +14,7 @@ from dp_leakage.common.identity import identity
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data import count
-from dp_leakage.data.projection_settings import HIDDEN, fitted_privately, learns, missing_keys
+from dp_leakage.data.projection_settings import HIDDEN, ProjectionSettings
 from dp_leakage.data.projection_settings import LEARNED as LEARNED_FEATURES
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
 from dp_leakage.engines import ENGINES, TRAINERS
@@ -128,7 +128,7 @@ def check_design(study: Study) -> None:
 def _check_shadow_pool(study: Study) -> None:
     """Check that records of shadow models are not withheld from the pool without any shadow model."""
     for name, dataset in study.spec["datasets"].items():
-        fit_on = (dataset.get("projection") or {}).get("fit_on", [])
+        fit_on = ProjectionSettings.read(dataset.get("projection")).fit_on
         attacks = [ATTACKS[attack] for attack in attacks_on(study.spec, name) if attack in ATTACKS]
         used = any(entry.needs == "shadow" or SHADOW_POOL in entry.roles for entry in attacks) or SHADOW_POOL in fit_on
         require(
@@ -151,8 +151,8 @@ def check_datasets(study: Study) -> None:
             check_known(model, spec["models"], f"{key}.models")
         for attack in dataset.get("attacks", []):
             check_known(attack, spec["attacks"], f"{key}.attacks")
-        projection = dataset.get("projection") or {}
-        fit_on = projection.get("fit_on", "all")
+        projection = ProjectionSettings.read(dataset.get("projection"))
+        fit_on = projection.fit_on
         for role in fit_on if isinstance(fit_on, list) else []:
             check_known(role, dataset["roles"], f"{key}.projection.fit_on")
         if fit_on != "all" and POOL not in dataset["roles"] and OUTSIDERS in fit_on and MEMBERS not in fit_on:
@@ -160,12 +160,12 @@ def check_datasets(study: Study) -> None:
             told = f"has target_nonmembers without target_members, so the projection reveals the members; {words}"
             raise UserError(f"key '{key}.projection.fit_on' {told}")
         fitted = sum(dataset["roles"].values())
-        if projection.get("components", 1) > fitted:
+        if (projection.components or 0) > fitted:
             words = f"expected up to the {fitted} records of its roles"
-            raise UserError(f"key '{key}.projection.components' is {projection['components']}; {words}")
-        for chosen, part in missing_keys(projection):
+            raise UserError(f"key '{key}.projection.components' is {projection.components}; {words}")
+        for chosen, part in projection.missing:
             raise UserError(f"key '{key}.projection' lacks the key '{part}'; {chosen} needs it")
-        if projection.get("learned_on") is not None:
+        if projection.learned_on is not None:
             _check_learning(spec, name, projection)
 
 
@@ -180,11 +180,11 @@ def _keeps(architecture: Json, layers: str) -> bool:
     return any(found) or not found
 
 
-def _check_learning(spec: Json, dataset: str, projection: Json) -> None:
+def _check_learning(spec: Json, dataset: str, projection: ProjectionSettings) -> None:
     """Check that the network of learned features can be trained, on records outside the study."""
-    key, learned = f"datasets.{dataset}.projection.learned_on", projection["learned_on"]
+    key, learned = f"datasets.{dataset}.projection.learned_on", projection.learned_on
     words = f"key '{key}' is given, but 'features' is not '{LEARNED_FEATURES}'; use both or neither"
-    require(learns(projection), words)
+    require(projection.learns, words)
     try:
         public = public_source(spec, dataset)
     except UserError as error:
@@ -255,7 +255,7 @@ def check_persons(study: Study) -> None:
         timed = any(figure["kind"] == TIMING for figure in study.spec["figures"].values())
         require(not timed, f"{words} are figures of another kind than {TIMING}, which times single records")
         require(
-            not fitted_privately(dataset.get("projection") or {}),
+            not ProjectionSettings.read(dataset.get("projection")).private,
             f"{words} is a projection without noise of its own, which hides one record",
         )
     for cell in study.cells.values():

@@ -7,7 +7,7 @@ for the rest by its name. Paths, identities, fingerprints and resources follow f
 
 from dp_leakage.study.steps.attack import attack_inputs, attack_settings, query_group
 from dp_leakage.study.steps.data import data_identity, features_of, prepare_settings, project_settings
-from dp_leakage.study.steps.entry import STEPS, cell_of, made, settings_of
+from dp_leakage.study.steps.entry import STEPS, Job, cell_of, made, settings_of
 from dp_leakage.study.steps.judge import JOBS, joined_apart, shapes
 from dp_leakage.study.steps.measure import delta_of, measure_settings
 from dp_leakage.study.steps.train import (
@@ -24,8 +24,29 @@ from dp_leakage.study.steps.train import (
 ENTRIES = STEPS | JOBS  # by the names of the rules
 
 __all__ = [
-    "AUXILIARY", "ENTRIES", "STEPS", "TIMING", "attack_inputs", "attack_settings", "auxiliary_settings", "cell_of",
-    "data_identity", "delta_of", "features_of", "group_of", "joined_apart", "made", "measure_settings", "models_of",
-    "prepare_settings", "project_settings", "query_group", "settings_of", "shapes",
-    "train_settings", "training_group", "tune_settings",
+    "AUXILIARY",
+    "ENTRIES",
+    "STEPS",
+    "TIMING",
+    "Job",
+    "attack_inputs",
+    "attack_settings",
+    "auxiliary_settings",
+    "cell_of",
+    "data_identity",
+    "delta_of",
+    "features_of",
+    "group_of",
+    "joined_apart",
+    "made",
+    "measure_settings",
+    "models_of",
+    "prepare_settings",
+    "project_settings",
+    "query_group",
+    "settings_of",
+    "shapes",
+    "train_settings",
+    "training_group",
+    "tune_settings",
 ]  # fmt: skip

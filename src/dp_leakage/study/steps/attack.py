@@ -79,8 +79,8 @@ def _judged(study: Study, dataset: str, role: str) -> list[str]:
 
 def answered(study: Study, dataset: str, model: str, role: str, defense: str | None, what: str = SIGNALS) -> Input:
     """Return the stored outputs of a group of models."""
-    step, job = ANSWERED_BY[what], {"dataset": dataset, "model": model, "group": paths.group_of(role, defense)}
-    return path_of(step, what, study=study.name, **job), made(study, step, None, **job, answers=what)
+    step, names = ANSWERED_BY[what], {"dataset": dataset, "model": model, "group": paths.group_of(role, defense)}
+    return path_of(step, what, study=study.name, **names), made(study, step, None, **names, answers=what)
 
 
 def _asked(study: Study, dataset: str, model: str, role: str, defense: str | None, attack: str) -> dict[str, Input]:
@@ -214,16 +214,16 @@ def _files(inputs: dict[str, Input]) -> Files:
 
 
 def _attacks(study: Study, job: Job) -> Json:
-    return attack_settings(study, cell_of(study, job), job["attack"])
+    return attack_settings(study, cell_of(study, job), job.attack)
 
 
 def _attack_reads(study: Study, job: Job) -> Files:
-    return _files(attack_inputs(study, cell_of(study, job), job["attack"]))
+    return _files(attack_inputs(study, cell_of(study, job), job.attack))
 
 
 def _together(study: Study, job: Job) -> Json:
     """Return the settings for the metrics of one attack, or of several membership attacks together."""
-    part = job["part"]
+    part = job.part
     own = {"family": ATTACKS[part].family} if part in ATTACKS else _from_two_sources(study, job)
     return {"part": part, "reads": found_by(study, job), "code": step_code("measure_attack")} | own
 
@@ -235,7 +235,7 @@ def _from_two_sources(study: Study, job: Job) -> Json:
     Only the user's references count as trained in the same way: references trained here draw from the rest of both
     sources, or from these records.
     """
-    inputs, dataset = source_inputs(study, job), job["dataset"]
+    inputs, dataset = source_inputs(study, job), job.dataset
     if not inputs:
         return {}
     known = source_of(study.spec, dataset)["source"] != OUTPUTS  # else a record's only feature is its number
@@ -246,7 +246,7 @@ def _from_two_sources(study: Study, job: Job) -> Json:
 def source_inputs(study: Study, job: Job) -> dict[str, Input]:
     """Return the inputs of this test, for all attacks together: option → file and its identity."""
     cell = cell_of(study, job)
-    if job["part"] != STRONGEST or not two_sources(study.spec, cell.dataset):
+    if job.part != STRONGEST or not two_sources(study.spec, cell.dataset):
         return {}
     names = cell.dataset, cell.model
     inputs = {"data": _data(study, cell.dataset), SIGNALS: answered(study, *names, TARGET, cell.defense)}
@@ -262,24 +262,24 @@ def source_inputs(study: Study, job: Job) -> dict[str, Input]:
 def found_by(study: Study, job: Job) -> list[list[str]]:
     """Return name and result identity of each attack that a part measures."""
     cell = cell_of(study, job)
-    return [[name, attacked(study, cell, name)] for name in attacks_in(cell, job.get("part", STRONGEST))]
+    return [[name, attacked(study, cell, name)] for name in attacks_in(cell, job.part or STRONGEST)]
 
 
 def scores_of(study: Study, job: Job) -> Files:
     """Return the results of the attacks that a part measures, in the order of the settings."""
     cell = cell_of(study, job)
-    names = attacks_in(cell, job.get("part", STRONGEST))
+    names = attacks_in(cell, job.part or STRONGEST)
     return {"found": [study.path(paths.SCORES, cell, attack=name) for name in names]}
 
 
 def attack_time(study: Study, job: Job) -> int:
     """Return the time limit, in minutes, of a job that attacks or queries models."""
-    return attack_minutes(records_of(study, job), models_of(study, job), _steps(study, job.get("attack")))
+    return attack_minutes(records_of(study, job), models_of(study, job), _steps(study, job.attack))
 
 
-def _steps(study: Study, attack: str | None) -> int:
+def _steps(study: Study, attack: str) -> int:
     """Return the total number of steps in which a gradient attack reconstructs its images."""
-    if attack is None or ATTACKS[attack].family != GRADIENTS:
+    if not attack or ATTACKS[attack].family != GRADIENTS:
         return 0
     own = settings_of_attack(study.spec, attack)
     numbers = [own.get(key) for key in ("images", "steps")]
@@ -289,18 +289,18 @@ def _steps(study: Study, attack: str | None) -> int:
 
 def query_group(job: Job) -> str:
     """Return the submission in which the query of a group of models runs."""
-    return "auxiliary" if job["group"] in AUXILIARY else "cell"
+    return "auxiliary" if job.group in AUXILIARY else "cell"
 
 
 def _fit(study: Study, job: Job) -> tuple[Study, str, str, str, str | None]:
-    return study, job["dataset"], job["model"], job["attack"], job.get("defense")
+    return study, job.dataset, job.model, job.attack, job.defense or None
 
 
 STEPS["query"] = Step(
     {what: paths.ANSWERS.replace("{answers}", what) for what in (SIGNALS, CLASS_SCORES)},
-    lambda study, job: query_settings(study, *group_of(job), job["answers"]),
+    lambda study, job: query_settings(study, *group_of(job), job.answers),
     reads=lambda study, job: {
-        "data": study.path(paths.DATA, dataset=job["dataset"]),
+        "data": study.path(paths.DATA, dataset=job.dataset),
         "models": training_files(study, *group_of(job))[0],
     },
     memory=memory,

@@ -8,7 +8,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.common.paths import user_path
 from dp_leakage.data import SOURCES, files_of
-from dp_leakage.data.projection_settings import FEATURES, LEARNED, learns
+from dp_leakage.data.projection_settings import FEATURES, LEARNED, ProjectionSettings
 from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.study import paths
 from dp_leakage.study.contents import known
@@ -69,18 +69,18 @@ def features_settings(study: Study, dataset: str) -> Json:
     """Return the settings of step ``learn_features``: the training on public records. Raises UserError if it is not
     needed.
     """
-    projection = study.spec["datasets"][dataset].get("projection") or {}
-    if not learns(projection):
+    projection = ProjectionSettings.read(study.spec["datasets"][dataset].get("projection"))
+    if not projection.learns:
         where = f"key 'datasets.{dataset}.projection.features'"
         raise UserError(f"study {study.target}: {where} is not '{LEARNED}', so there is nothing to learn")
-    learned, source = projection["learned_on"], public_source(study.spec, dataset)
+    learned, source = projection.learned_on, public_source(study.spec, dataset)
     return {
         "study": study.name,
         "dataset": dataset,
         "source": source,
         "content": source_content(study, f"datasets.{dataset}.projection.learned_on.source", source),
         "for": source_of(study.spec, dataset),  # whose content does not count
-        "mean_std": projection.get("mean_std"),
+        "mean_std": projection.mean_std,
         "architecture": learned["architecture"],
         "training": public_training(learned),
         "seed": seed_of(study.spec, dataset, LEARNED),
@@ -94,7 +94,7 @@ def _files_of_learning(settings: Json) -> list[str]:
 
 def features_of(study: Study, dataset: str) -> Json:
     """Return the identity of the network that computes a data set's features, if they are learned."""
-    if not learns(study.spec["datasets"][dataset].get("projection") or {}):
+    if not paths.learned_for(study, dataset):
         return {}
     return {"features": study.remembered("features", dataset, lambda: identity(features_settings(study, dataset)))}
 
@@ -120,22 +120,22 @@ def data_identity(study: Study, dataset: str) -> str:
 
 STEPS["prepare_dataset"] = Step(
     {"prepared": paths.PREPARED},
-    lambda study, job: prepare_settings(study, job["dataset"]),
-    own=lambda study, job: files_of(prepare_settings(study, job["dataset"])["source"]),
+    lambda study, job: prepare_settings(study, job.dataset),
+    own=lambda study, job: files_of(prepare_settings(study, job.dataset)["source"]),
     memory=always(4000),
     minutes=always(30),
 )
 STEPS["learn_features"] = Step(
     {"features": paths.FEATURES},
-    lambda study, job: features_settings(study, job["dataset"]),
-    own=lambda study, job: _files_of_learning(features_settings(study, job["dataset"])),
+    lambda study, job: features_settings(study, job.dataset),
+    own=lambda study, job: _files_of_learning(features_settings(study, job.dataset)),
     memory=always(6000),
-    minutes=lambda study, job: public_minutes(features_settings(study, job["dataset"])["training"]["epochs"]),
+    minutes=lambda study, job: public_minutes(features_settings(study, job.dataset)["training"]["epochs"]),
 )
 STEPS["project_pca"] = Step(
     {"data": paths.DATA},
-    lambda study, job: project_settings(study, job["dataset"]),
-    reads=lambda study, job: {"features": paths.learned_for(study, job["dataset"])},
+    lambda study, job: project_settings(study, job.dataset),
+    reads=lambda study, job: {"features": paths.learned_for(study, job.dataset)},
     memory=always(6000),
     minutes=always(30),
 )

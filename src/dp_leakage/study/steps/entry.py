@@ -3,16 +3,39 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.identity import identity
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.study import Study
 
-Job: TypeAlias = Mapping[str, str]  # its wildcards: ``dataset``, ``model``, ``defense``, ``role``, … → name
 Files: TypeAlias = dict[str, Any]  # option of a step → its file, or files; [] if it has none
 Input: TypeAlias = tuple[Path, str]  # a file that a step reads, and its identity
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of a study, by its wildcards; "" if it has no such wildcard."""
+
+    dataset: str
+    model: str = ""
+    defense: str = ""
+    role: str = ""
+    group: str = ""
+    attack: str = ""
+    part: str = ""
+    answers: str = ""
+
+    @classmethod
+    def read(cls, wildcards: Mapping[str, str]) -> Self:
+        """Read a job's wildcards, of which one is the study."""
+        return cls(**{name: value for name, value in wildcards.items() if name != "study"})
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Its names by wildcard."""
+        return {name: value for name, value in vars(self).items() if value}
 
 
 @dataclass(frozen=True)
@@ -49,7 +72,7 @@ def path_of(step: str, option: str, **names: str) -> Path:
 
 def settings_of(study: Study, step: str, cell: Cell | None = None, **names: str) -> Json:
     """Return the settings of a step's job, by cell or by names."""
-    return STEPS[step].settings(study, (cell.names if cell else {}) | names)
+    return STEPS[step].settings(study, Job(**(cell.names if cell else {}), **names))
 
 
 def made(study: Study, step: str, cell: Cell | None = None, **names: str) -> str:
@@ -65,7 +88,7 @@ def identities(inputs: dict[str, Input]) -> dict[str, str]:
 
 def cell_of(study: Study, job: Job) -> Cell:
     """Return the cell of a job. Raises UserError for names that the study does not have."""
-    return study.cell(job["dataset"], job["model"], job["defense"])
+    return study.cell(job.dataset, job.model, job.defense)
 
 
 def always(number: int) -> Callable[[Study, Job], int]:

@@ -6,6 +6,7 @@ separate jobs (`apart`): image reconstruction and audits. In a cell with such wo
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,8 +45,8 @@ class Call(NamedTuple):
 
 def call_of(study: Study, step: str, job: Job, *options: str) -> Call:
     """Return a step of a job. ``options`` selects its outputs; by default all."""
-    entry, names = STEPS[step], {**job, "study": study.name}
-    writes = {option: Path(entry.writes[option].format(**names)) for option in options or entry.writes}
+    entry = STEPS[step]
+    writes = {option: study.path(entry.writes[option], **job.names) for option in options or entry.writes}
     reads = {option: file for option, file in entry.reads(study, job).items() if file != []}
     return Call(step, entry.settings(study, job), reads, writes)
 
@@ -63,30 +64,30 @@ def joins(cell: Cell) -> bool:
 # ---------------------------------------------------------------------- what the jobs do
 def _judged(study: Study, job: Job) -> Iterator[Call]:
     cell = cell_of(study, job)
-    job = cell.names
+    job = Job(**cell.names)
     for what in (SIGNALS, CLASS_SCORES):
         if answered(study, cell.dataset, cell.model, TARGET, cell.defense, what)[0] in answers_read(study):
-            asked = {"dataset": cell.dataset, "model": cell.model, "group": cell.defense, "answers": what}
+            asked = Job(cell.dataset, cell.model, group=cell.defense, answers=what)
             for step in dict.fromkeys(("query", ANSWERED_BY[what])):
                 yield call_of(study, step, asked, what)
     attacks = [name for name in cell.parts if name in ATTACKS and not apart(name)]
     for name in attacks:
         step = "attack_models" if ATTACKS[name].reads == "models" else "attack"
-        yield call_of(study, step, {**job, "attack": name}, "scores")
-        yield call_of(study, "measure_attack", {**job, "part": name})
+        yield call_of(study, step, replace(job, attack=name), "scores")
+        yield call_of(study, "measure_attack", replace(job, part=name))
     yield call_of(study, "measure_training", job)
     for name, step in MEASURED_BY.items():
         if name in cell.parts:
             yield call_of(study, step, job)
     for name in [*([STRONGEST] if STRONGEST in cell.parts else []), *_subsets(study, cell)]:
-        yield call_of(study, "measure_attack", {**job, "part": name})
+        yield call_of(study, "measure_attack", replace(job, part=name))
     if joins(cell):
         yield call_of(study, "measure", job)
 
 
 def _reconstructed(study: Study, job: Job) -> Iterator[Call]:
     yield call_of(study, "attack_models", job)
-    yield call_of(study, "measure_attack", {**job, "part": job["attack"]})
+    yield call_of(study, "measure_attack", replace(job, part=job.attack))
 
 
 def _audited(study: Study, job: Job) -> Iterator[Call]:
@@ -106,8 +107,7 @@ CALLS: dict[str, Callable[[Study, Job], Iterator[Call]]] = {
 
 def calls(study: Study, rule: str, job: Job) -> list[Call]:
     """Return the steps of a job in order. A step's input may be an earlier step's output."""
-    name = "/".join(f"{key}={value}" for key, value in sorted(job.items()))
-    return study.remembered(f"calls of {rule}", name, lambda: list(CALLS[rule](study, job)))
+    return study.remembered(f"calls of {rule}", job, lambda: list(CALLS[rule](study, job)))
 
 
 def written(study: Study, rule: str, job: Job) -> list[Path]:
@@ -142,7 +142,7 @@ def _entry(rule: str, minutes: Callable[[Study, Job], int], key: str | None = No
 def _minutes(study: Study, job: Job) -> int:
     cell = cell_of(study, job)
     attacks = [name for name in cell.parts if name in ATTACKS and not apart(name)]
-    return 5 + sum(attack_time(study, {**cell.names, "attack": name}) for name in attacks)
+    return 5 + sum(attack_time(study, Job(**cell.names, attack=name)) for name in attacks)
 
 
 JOBS = {
@@ -167,7 +167,7 @@ def _answers_read(study: Study) -> Iterator[Path]:
         if COINS in cell.parts:
             yield answered(study, cell.dataset, cell.model, TARGET, cell.defense)[0]
         if STRONGEST in cell.parts:
-            yield from (path for path, _ in source_inputs(study, {**cell.names, "part": STRONGEST}).values())
+            yield from (path for path, _ in source_inputs(study, Job(**cell.names, part=STRONGEST)).values())
 
 
 def _subsets(study: Study, cell: Cell) -> list[str]:
@@ -191,7 +191,7 @@ def shapes(study: Study) -> list[tuple[str, list[str], str]]:
     found: dict[tuple[str, ...], list[Cell]] = {}
     for cell in study.cells.values():
         folder = study.path(paths.CELL, cell)
-        files = tuple(str(path.relative_to(folder)) for path in written(study, "judge", cell.names))
+        files = tuple(str(path.relative_to(folder)) for path in written(study, "judge", Job(**cell.names)))
         found.setdefault(files, []).append(cell)
     names = [f"judge_{study.target}", *(f"judge_{study.target}_{number}" for number in range(2, len(found) + 1))]
     return [(name, list(files), only(study, cells)) for name, (files, cells) in zip(names, found.items(), strict=False)]

@@ -69,7 +69,7 @@ def _groups(study: Study, job: Job) -> Json:
     return {
         "by": study.spec[GROUPS],
         "reads": found_by(study, job),
-        "data": data_identity(study, job["dataset"]),
+        "data": data_identity(study, job.dataset),
         "code": step_code("measure_groups"),
     }
 
@@ -99,7 +99,7 @@ def _bounds(study: Study, job: Job) -> Json:
 
 
 def _data(study: Study, job: Job) -> Files:
-    return {"data": study.path(paths.DATA, dataset=job["dataset"])}
+    return {"data": study.path(paths.DATA, dataset=job.dataset)}
 
 
 def _models(study: Study, job: Job) -> Files:
@@ -112,7 +112,7 @@ def _history(study: Study, job: Job) -> Files:
 
 def _baseline(study: Study, job: Job) -> Path:
     """Return the history of the undefended cell, against which accuracy is lost."""
-    return study.path(paths.HISTORY, study.cell(job["dataset"], job["model"], "none"))
+    return study.path(paths.HISTORY, study.cell(job.dataset, job.model, "none"))
 
 
 def _signals(study: Study, job: Job) -> Path:

@@ -129,7 +129,7 @@ def _has_own_rate(study: Study, dataset: str, role: str) -> bool:
 
 
 def _timing(study: Study, job: Job) -> Json:
-    dataset, model = job["dataset"], job["model"]
+    dataset, model = job.dataset, job.model
     cells = [cell for cell in study.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
     own = tuple(dict.fromkeys(file for cell in cells for file in own_files(cell.training, cell.step)))
     noises = noise_modules(*(cell.step for cell in cells))
@@ -152,26 +152,25 @@ def group_of(job: Job) -> tuple[str, str, str, str | None]:
 
     Models that all cells share have no defense. A cell's targets have no role.
     """
-    first, _, second = job["group"].partition("/")
+    first, _, second = job.group.partition("/")
     if first in AUXILIARY:
-        return job["dataset"], job["model"], first, None
-    return job["dataset"], job["model"], second or TARGET, first
+        return job.dataset, job.model, first, None
+    return job.dataset, job.model, second or TARGET, first
 
 
 def models_of(study: Study, job: Job) -> int:
     """Return the number of models that a job holds at once."""
-    if "group" in job:
+    if job.group:
         dataset, model, role, defense = group_of(job)
-        job = {"dataset": dataset, "model": model, "defense": defense or "none"}
-        job |= {} if role == TARGET else {"role": role}
-    if "role" in job:
-        return int(auxiliary_spec(study.spec, job["dataset"], job["role"])["count"])
+        job = Job(dataset, model, defense or "none", "" if role == TARGET else role)
+    if job.role:
+        return int(auxiliary_spec(study.spec, job.dataset, job.role)["count"])
     return int(cell_of(study, job).training["repeats"])
 
 
 def records_of(study: Study, job: Job) -> int:
     """Return the number of records of the job's data set, in all roles."""
-    return sum(study.spec["datasets"][job["dataset"]]["roles"].values())
+    return sum(study.spec["datasets"][job.dataset]["roles"].values())
 
 
 def memory(study: Study, job: Job) -> int:
@@ -183,7 +182,7 @@ def training_group(job: Job) -> str:
     """Return the group in which a training is submitted. All cells wait for the undefended one, so that
     is submitted alone.
     """
-    return "baseline" if job["defense"] == "none" else "cell"
+    return "baseline" if job.defense == "none" else "cell"
 
 
 # ---------------------------------------------------------------------- entries
@@ -192,13 +191,13 @@ def _target(study: Study, job: Job) -> Json:
 
 
 def _auxiliary(study: Study, job: Job) -> Json:
-    return auxiliary_settings(study, job["dataset"], job["model"], job["role"], job.get("defense"))
+    return auxiliary_settings(study, job.dataset, job.model, job.role, job.defense or None)
 
 
 def tuned(study: Study, job: Job) -> Files:
     """Return the file with the best learning rate. The attacker's shared models train like the undefended ones."""
-    cell = study.cell(job["dataset"], job["model"], job.get("defense", "none"))
-    given = "role" in job and _has_own_rate(study, job["dataset"], job["role"])
+    cell = study.cell(job.dataset, job.model, job.defense or "none")
+    given = job.role and _has_own_rate(study, job.dataset, job.role)
     return {"tuned": [] if given else paths.tuned_for(study, cell)}
 
 
