@@ -21,7 +21,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.samplers import HEADS
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
-from dp_leakage.training.watch import Watch
+from dp_leakage.training.watch import WhiteBoxObserver
 
 RECORDS, CLASSES, MODELS = 80, 5, 3
 SHAPES = {
@@ -62,7 +62,7 @@ def trained(name: str, step: str, device: str) -> Ensemble:
         options["held"] = torch.rand(subsets.shape, generator=generator) < HEADS
     if step == "watch":  # a canary that is one parameter's gradient, in place of the last two records
         canary, other = torch.arange(RECORDS - 2, RECORDS).split(1)
-        options["watch"] = Watch(RECORDS - 2, canary, other, along=torch.tensor([0]))
+        options["watch"] = WhiteBoxObserver(RECORDS - 2, canary, other, along=torch.tensor([0]))
     made, _ = train(layers, x, y, subsets, range(MODELS), settings, mechanism, groups=groups, device=device, **options)
     return made
 

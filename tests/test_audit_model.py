@@ -621,7 +621,7 @@ def test_references_that_give_the_members_away_are_refused(here, capsys, shares,
     with_members(frame, *shares).to_csv("r.csv", index=False)
     text = error_of(capsys, "--outputs", "o.csv", "--references", "r.csv")
     assert words in text
-    assert "expected models of random halves of all records, or of none of them" in text
+    assert "expected models trained on random halves of all records, or on none of them" in text
 
 
 @pytest.mark.parametrize(("shares", "warned"), [((0.65, 0.35), True), ((0.5, 0.5), False)])
@@ -765,7 +765,7 @@ def test_several_records_of_a_person_are_told_without_an_option_that_is_not_ther
 def test_a_folder_of_images_has_no_column_of_members(here, capsys):
     (here / "scans").mkdir()
     said = error_of(capsys, "--model=m.onnx", "--data=scans", "--members=member")
-    assert "members: member is not a file that lists them, and images have no column" in said
+    assert "members: member is not a file; images need a file" in said
 
 
 def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemble):

@@ -68,7 +68,7 @@ class Given(NamedTuple):
     """Model, data and references supplied by the user.
 
     Attributes:
-        source: where the records come from.
+        source: source of the records.
         model: engine and architecture, as a study has them.
         raw: the records.
         repeats: models under attack.
@@ -252,12 +252,12 @@ def _dependence(raw: Raw, others: Outputs, file: Path) -> str:
     )
     if difference >= GIVEN_AWAY:
         raise UserError(
-            f"{words}; attacks would find its members by that alone; expected models of random halves of all records, "
-            "or of none of them"
+            f"{words}; this alone would reveal its members; expected models trained on random halves of all records, "
+            "or on none of them"
         )
     if difference < NOT_ALIKE or mannwhitneyu(of_members, of_others).pvalue > CHANCE:
         return ""
-    return f"Warning: {words}. Attacks may find its members by that alone; train each on a random half of all records."
+    return f"Warning: {words}. This alone may reveal its members; train each on a random half of all records."
 
 
 def _resemblance(raw: Raw, path: Path, file: Path, models: int, references: int) -> str:
@@ -297,8 +297,9 @@ def _given_shadows(file: Path, found: Outputs, path: Path, raw: Raw) -> Json:
         count = int(min(row.sum(), (~row).sum()))
         if count < LEAST_MEMBERS:
             raise UserError(
-                f"shadows: model {model} of {file} was trained on {int(row.sum())} of the {len(row)} records that the "
-                f"model under attack was not trained on; expected at least {LEAST_MEMBERS}, and as many not"
+                f"shadows: model {model} of {file} was trained on {int(row.sum())} of the {len(row)} records that "
+                f"the model under attack was not trained on; expected at least {LEAST_MEMBERS} of them, "
+                "and as many left out"
             )
     return shadow
 
@@ -309,13 +310,13 @@ def _given_model(options: argparse.Namespace) -> Given:
     for key in ("data", "members"):
         if not getattr(options, key):
             raise UserError(
-                f"--{key} is missing; --model needs --data, the records, and --members, who was trained on: a column "
-                "or array, or a file that lists them"
+                f"--{key} is missing; --model needs --data, the records, and --members, the training records: a "
+                "column or array, or a file that lists them"
             )
     for key in ("references", "shadows"):
         if getattr(options, key):
             valid = "--reference-model" if key == "references" else "--shadow-model"
-            raise UserError(f"--{key}: outputs of other models go with --outputs; use {valid} with --model")
+            raise UserError(f"--{key}: outputs of other models need --outputs; use {valid} with --model")
     path = user_path(options.data)
     source: Json = {"path": path_in_study(path)}
     if os.sep in options.members and not is_there(user_path(options.members)):
@@ -374,8 +375,8 @@ def _resolved(source: Json, members: str) -> Json:
     except UserError as error:
         if str(error).startswith("member:") or "no key 'member'" in str(error):  # a zip of images, or a folder
             raise UserError(
-                f"members: {members} is not a file that lists them, and images have no column; expected such a file "
-                "(.txt, .csv, .npy) with the images' names as they lie in the folder"
+                f"members: {members} is not a file; images need a file (.txt, .csv, .npy) that lists the training "
+                "images by their names in the folder"
             ) from None
         raise
 

@@ -13,7 +13,7 @@ from dp_leakage.models.architectures import build
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
-from dp_leakage.training.watch import Watch
+from dp_leakage.training.watch import WhiteBoxObserver
 
 RECORDS, STEPS, CLAIMED, DELTA = 1000, 4, 10.0, 1e-5
 ROLES = {"target_members": np.arange(RECORDS), "target_nonmembers": np.arange(RECORDS)}
@@ -29,7 +29,7 @@ def test_one_run_from_a_random_start_proves_a_fifth_of_a_claim_of_ten_and_no_mor
     subsets = torch.from_numpy(np.where(held, placed.held, placed.other))
     mechanism = Mechanism("shuffle", noise_multiplier=np.sqrt(STEPS) / gaussian_mu(CLAIMED, DELTA), clip_norm=0.1)
     settings = TrainingSettings("sgd", 1000.0, epochs=STEPS, batch_size=RECORDS, evaluate_every=STEPS)
-    watch = Watch(placed.first, torch.from_numpy(placed.held), torch.from_numpy(placed.other), scored=False)
+    watch = WhiteBoxObserver(placed.first, torch.from_numpy(placed.held), torch.from_numpy(placed.other), scored=False)
     layers = build("softmax_regression", tuple(placed.x.shape[1:]), 10)
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     trained, _ = train(layers, x, y, subsets, range(models), settings, mechanism, watch=watch)

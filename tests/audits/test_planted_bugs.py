@@ -20,7 +20,7 @@ from dp_leakage.privacy.training import Training
 from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
-from dp_leakage.training.watch import Watch
+from dp_leakage.training.watch import WhiteBoxObserver
 
 CLAIMED, DELTA, STEPS, RECORDS, AUDITS = 3.0, 1e-5, 4, 20, 20
 MU = gaussian_mu(CLAIMED, DELTA)
@@ -77,7 +77,7 @@ def bounds(
         rows_of = torch.from_numpy(placed.held), torch.from_numpy(placed.other)
         secret = claimed.sampler in ("poisson", "balls_in_bins", "cyclic_poisson")
         rate = claimed.turns * batch_size / RECORDS if secret else 1.0
-        watch = Watch(placed.first, *rows_of, along, claimed=claimed, rate=rate)
+        watch = WhiteBoxObserver(placed.first, *rows_of, along, claimed=claimed, rate=rate)
         seeds = range(audit * models, (audit + 1) * models)
         train(layers, x, y, subsets, seeds, settings, done, watch=watch)
         scores = watch.scores[:, 0].numpy()

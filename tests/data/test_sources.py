@@ -493,8 +493,8 @@ def test_a_folder_where_a_table_was_meant_is_named(tmp_path):
     with pytest.raises(UserError) as refusal:
         resolve({"path": str(tmp_path), "label": "y"})
     assert str(refusal.value) == (
-        f"path: {tmp_path} is a folder, and so taken for one of images, which has no key 'label'; valid with 'label' "
-        "is a file (.csv, .parquet, .tsv)"
+        f"path: {tmp_path} is a folder, so it is read as images, which have no key 'label'; 'label' needs a file "
+        "(.csv, .parquet, .tsv)"
     )
     for spec in ({"path": str(tmp_path), "sise": [8, 8]}, {"path": "t.zip", "label": "y"}):
         with pytest.raises(UserError, match="unknown key for the source image_folder"):

@@ -104,7 +104,7 @@ def test_limits_hold_for_models_from_anywhere(tmp_path):
             "gives a probability of -1; expected numbers from 0 that sum to 1",
         ),
         ({"says": "np.ones((len(x), 2))"}, "gives probabilities that sum to 2"),
-        ({"classes": "[0, 10**6]"}, r"has classes_ \[0, 1000000\]; expected different ones of the classes 0 to 1"),
+        ({"classes": "[0, 10**6]"}, r"has classes_ \[0, 1000000\]; expected different classes from 0 to 1"),
         ({"classes": "['a', 'b']"}, "has classes_ "),
         ({"fit": "del self.classes_"}, "AttributeError"),
     ],

@@ -109,7 +109,7 @@ def test_diffprivlibs_models_are_trained_where_they_can_be_imported(name):
         (settings("sklearn.ensemble:RandomForestClassifier", claimed={"epsilon": 1.0}), "takes no epsilon"),
         (
             settings("interpret.privacy:DPExplainableBoostingClassifier", claimed={"epsilon": 1.0}, max_rounds=5),
-            "takes from the records what its ε does not cover",
+            "reads properties of the records that its ε does not cover",
         ),
     ],
 )

@@ -110,7 +110,7 @@ def test_what_is_given_away_of_tables_does_not_say_what_they_were_made_from(tmp_
     assert given.keys() == {html, tex, csv}
     assert str(shown) in given[html].decode()
     said = set(re.findall(rb"[0-9a-f]{16,}", html.read_bytes()))
-    assert len(said) == 4  # identity, two digests and the seal
+    assert len(said) == 4  # identity, two digests and the checksum
     assert not said & set(re.findall(rb"[0-9a-f]{16,}", given[html]))
     write_tables(Tables([Table("", ["x"], [["1"]])]), DataFrame({"record": [5]}), html, tex, csv, "0" * 16)
     assert without_provenance(html) == {}

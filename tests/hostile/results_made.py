@@ -130,7 +130,7 @@ def instead(name: str, put):
 
 
 def packed(path: Path) -> None:
-    """Three gigabytes of zeros in a few megabytes, sealed."""
+    """Three gigabytes of zeros in a few megabytes, with a checksum."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in SIGNALS.items():
             with archive.open(f"{name}.npy", "w") as file:
@@ -139,34 +139,36 @@ def packed(path: Path) -> None:
             np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (3 * 2**28,)})
             for _ in range(3 * 2**8):
                 file.write(bytes(2**20))
-        archive.comment = files.UNSEALED.encode()
-    files._seal(path)
+        archive.comment = files.BLANK_CHECKSUM.encode()
+    files._write_checksum(path)
 
 
 def declaring(descr: str, shape: tuple) -> object:
-    """An array whose header declares a shape, without its bytes; sealed."""
+    """An array whose header declares a shape, without its bytes; with a checksum."""
 
     def put(path: Path) -> None:
         with zipfile.ZipFile(path, "w") as archive:
             with archive.open("margin.npy", "w") as file:
                 np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
                 file.write(bytes(64))
-            archive.comment = files.UNSEALED.encode()
-        files._seal(path)
+            archive.comment = files.BLANK_CHECKSUM.encode()
+        files._write_checksum(path)
 
     return put
 
 
 def many_rows(path: Path) -> None:
-    """A table of a thousand million empty rows in a few kilobytes, sealed."""
+    """A table of a thousand million empty rows in a few kilobytes, with a checksum."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     part = pa.table({"repeat": pa.nulls(2**20, pa.int64())})  # quick to write, unlike a thousand million zeros
-    with pq.ParquetWriter(path, part.schema.with_metadata({"provenance": "{}", "digest": files.UNSEALED})) as file:
+    with pq.ParquetWriter(
+        path, part.schema.with_metadata({"provenance": "{}", "digest": files.BLANK_CHECKSUM})
+    ) as file:
         for _ in range(1000):
             file.write_table(part, row_group_size=2**20)
-    files._seal(path)
+    files._write_checksum(path)
 
 
 def pwn(folder: Path) -> str | None:

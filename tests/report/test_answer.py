@@ -173,7 +173,7 @@ def test_noise_that_is_known_by_its_risk_alone_is_called_by_it() -> None:
     assert "Use target advantage ≤ 0.3 (VMF, a): it loses" in decided(frame)[1]
     labels = {line[0] for table in tables.settings(answers(frame)) for line in table.rows}
     assert labels >= {"VMF, RDP, advantage ≤ 0.3", "VMF, RDP, advantage ≤ 0.2"}
-    assert any("right at advantage ≤ 0.3" in sentence for sentence in verdicts(frame))
+    assert any("classified correctly at advantage ≤ 0.3" in sentence for sentence in verdicts(frame))
 
 
 def test_where_only_leaking_models_are_accurate_the_first_sentence_says_so() -> None:
@@ -477,15 +477,15 @@ def test_each_number_is_credited_to_its_own_attack() -> None:
     one = {0.01: rates[0.01]}
     own = "an advantage of 0.400 [0.300, 0.500] (Yeom membership, the strongest of 2 attacks, AUC 0.600)"
     assert reach_words(replace(leak, tprs=one)) == (
-        f"{own}, and the attack that is strongest at 1 % FPR names 12.0 % [10.0, 14.0] of the members"
+        f"{own}, and the attack that is strongest at 1 % FPR identifies 12.0 % [10.0, 14.0] of the members"
     )
     assert reach_words(leak) == (
-        f"{own}, and the attack that is strongest at each rate names 12.0 % [10.0, 14.0] of the members at 1 % FPR and "
-        "2.0 % [1.0, 3.0] at 0.1 % FPR"
+        f"{own}, and the attack that is strongest at each rate identifies 12.0 % [10.0, 14.0] of the members at 1 % "
+        "FPR and 2.0 % [1.0, 3.0] at 0.1 % FPR"
     )
     assert reach_words(replace(leak, tprs={})) == own
     assert reach_words(replace(leak, tried=1, tprs=one)) == (
-        "an advantage of 0.400 [0.300, 0.500] (Yeom membership, AUC 0.600), and names 12.0 % [10.0, 14.0] of the "
+        "an advantage of 0.400 [0.300, 0.500] (Yeom membership, AUC 0.600), and identifies 12.0 % [10.0, 14.0] of the "
         "members at 1 % FPR"
     )
 

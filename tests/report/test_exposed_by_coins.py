@@ -31,9 +31,9 @@ def test_the_planted_record_is_listed_with_its_evidence_its_interval_and_its_wor
     )
     assert table.heads == [
         "record",
-        "evidence: score in less out, in standard errors",
-        "named where it was in training",
-        "named where it was not",
+        "evidence: score in minus out of training, in standard errors",
+        "identified when in training",
+        "identified when not in training",
         "what it is",
     ]
     record, evidence, inside, outside, words = table.rows[0]
@@ -48,7 +48,7 @@ def test_the_planted_record_is_listed_with_its_evidence_its_interval_and_its_wor
 
 def test_who_is_named_at_a_rate_that_cannot_be_measured_is_not_counted():
     (table,) = tables.most_exposed([most_exposed(planted(8, 60))])
-    assert table.heads == ["record", "evidence: score in less out, in standard errors"]
+    assert table.heads == ["record", "evidence: score in minus out of training, in standard errors"]
 
 
 def test_with_fewer_than_eight_models_it_is_said_that_these_do_not_suffice_and_how_many_would():

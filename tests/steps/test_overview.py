@@ -6,7 +6,7 @@ from datetime import datetime
 from html import unescape
 from pathlib import Path
 
-from dp_leakage.provenance.files import UNSEALED, write_json, write_page
+from dp_leakage.provenance.files import BLANK_CHECKSUM, write_json, write_page
 from dp_leakage.report import Claim, as_json
 from dp_leakage.steps.overview import write_overview
 from dp_leakage.table.origin import beware
@@ -18,7 +18,7 @@ def study(folder: Path, name: str, words: str, seconds: int) -> Path:
     claim = Claim("digits.answer", "answer", "digits", words, verdict="both", screen=1)
     reduced = beware(name.partition("-")[2] or "paper", {"digits": "digits"})
     write_json(own / "claims.json", as_json(name, f"Title of {name}", reduced, [claim]))
-    write_page(own / "report.html", f"<!DOCTYPE html>{UNSEALED}<p>{words}")
+    write_page(own / "report.html", f"<!DOCTYPE html>{BLANK_CHECKSUM}<p>{words}")
     os.utime(own / "report.html", (seconds, seconds))
     return own
 

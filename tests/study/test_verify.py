@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.files import write_figure, write_tables
-from dp_leakage.provenance.files import UNSEALED, write_arrays, write_json, write_page, write_table, write_tensors
+from dp_leakage.provenance.files import BLANK_CHECKSUM, write_arrays, write_json, write_page, write_table, write_tensors
 from dp_leakage.study.verify import check_content
 from dp_leakage.table.tables import Table, Tables
 
@@ -22,7 +22,7 @@ def files(tmp_path):
     write_tensors(tmp_path / "b.safetensors", arrays, MADE)
     write_table(tmp_path / "c.parquet", {"x": np.arange(50), "word": ["a"] * 50}, MADE)
     write_json(tmp_path / "d.json", {"seconds": 1.5})
-    write_page(tmp_path / "e.html", f"<html>{UNSEALED}</html>\n")
+    write_page(tmp_path / "e.html", f"<html>{BLANK_CHECKSUM}</html>\n")
     figure = Figure(figsize=(1, 1))
     figure.add_subplot().plot([0, 1])
     paths = [tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv")]

@@ -10,7 +10,7 @@ from small import SHAPES, data_of, layers_of, started, subsets_of, take
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.privacy.clipping import allowance
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training import lanes
+from dp_leakage.training import model_batches
 
 MODELS, STEPS, BATCH, CLIP = 3, 5, 8, 0.7
 OPTIMIZERS = {  # Adam in float64: it turns float32 rounding of gradients near 0 into steps of the learning rate
@@ -115,14 +115,14 @@ def test_poisson_batches(name):
 @pytest.mark.parametrize("name", ["softmax_regression", "mlp", "lenet", "mixed"])
 @pytest.mark.parametrize("private", [True, False])
 def test_models_with_ragged_batches_in_one_padded_pass(name, private, monkeypatch):
-    monkeypatch.setattr(lanes, "lane_size", lambda *_: MODELS)
+    monkeypatch.setattr(model_batches, "model_batch_size", lambda *_: MODELS)
     mechanism = Mechanism("poisson", clip_norm=CLIP, noise="none") if private else None
     compare(name, "adam", mechanism, ragged_batches(), opacus_steps if private else plain_steps)
 
 
 @pytest.mark.parametrize("name", ["lenet", "mlp"])
 def test_batches_wider_than_a_pass_are_summed_piece_by_piece(name, monkeypatch):
-    monkeypatch.setattr(lanes, "pass_width", lambda *_: 3)
+    monkeypatch.setattr(model_batches, "pass_width", lambda *_: 3)
     compare(name, "adam", Mechanism(clip_norm=CLIP, noise="none"), equal_batches(), opacus_steps)
     compare(name, "adam", Mechanism(unit="batch", clip_norm=CLIP, noise="none"), equal_batches(), batch_clipping_steps)
     compare(name, "adam", None, equal_batches(), plain_steps)

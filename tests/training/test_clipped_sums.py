@@ -209,7 +209,7 @@ def test_a_records_gradient_is_the_same_bits_in_any_batch(name, dtype):
     def gradients(rows):
         """Of each record of a batch, as a step computes them, for each layer."""
         (examples,) = lay_out(training.program, [[rows]])
-        parameters = training.program.lanes[0].parameters
+        parameters = training.program.model_batches[0].parameters
         found = [
             [own.rows()[0] for own in backpropagate(layers, parameters, x[part.rows], y[part.rows]).parts]
             for part in examples.parts(training.program.width)

@@ -13,7 +13,7 @@ from dp_leakage.models.architectures import build
 from dp_leakage.models.products import add_outer, takes_one_at_a_time
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import samplers
-from dp_leakage.training.lanes import pass_width
+from dp_leakage.training.model_batches import pass_width
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import start, train
 
@@ -58,13 +58,13 @@ def test_whole_batches_side_by_side_at_sizes_that_fill_no_vector(features, hidde
     alone_and_together(layers, x, y, subsets_of(88, 4, 83), Mechanism("wor", "batch", noise_multiplier=0.5), settings)
 
 
-def test_a_whole_batch_whose_gradient_is_not_finite_leaves_the_others_of_its_lane_as_they_are():
+def test_a_whole_batch_whose_gradient_is_not_finite_leaves_the_others_of_its_model_batch_as_they_are():
     x, y = data_of("mlp")
     mechanism, batches = Mechanism(unit="batch", noise="none"), [[torch.arange(8)], [torch.arange(8, 16)]]
     both, alone = (
         start(layers_of("mlp"), x, y, subsets_of(40, 2)[:k], [1, 2][:k], SETTINGS, mechanism) for k in (2, 1)
     )
-    assert len(both.program.lanes) == 1
+    assert len(both.program.model_batches) == 1
     both.parameters[1] *= 1e30
     with torch.inference_mode():
         both.fill_gradient(batches)
@@ -198,8 +198,8 @@ def test_small_models_of_persons_share_a_pass():
     x, y = data_of("mlp")
     arguments = (x, y, subsets_of(40, 3).sort().values, SEEDS[:3], ADAM, Mechanism(unit="person", noise_multiplier=0.5))
     groups = torch.arange(40) // 2
-    assert len(start(layers_of("mlp"), *arguments, groups=groups).program.lanes) == 1
-    assert len(start(layers_of("mlp", dropout=0.3), *arguments, groups=groups).program.lanes) == 3
+    assert len(start(layers_of("mlp"), *arguments, groups=groups).program.model_batches) == 1
+    assert len(start(layers_of("mlp", dropout=0.3), *arguments, groups=groups).program.model_batches) == 3
 
 
 @pytest.mark.parametrize("block", [None, "row", "sum"])
@@ -210,10 +210,10 @@ def test_small_models_with_ragged_batches_share_a_pass(sampler, block):
     how = {"bound": "normalize", "noise": "vmf", "kappa": 5.0, "block": block} if block else {"noise_multiplier": 0.5}
     mechanism = Mechanism(sampler, **how)
     training = start(layers_of("mlp"), x, y, subsets_of(40, 3), SEEDS[:3], ADAM, mechanism, held=held)
-    assert len(training.program.lanes) == 1
+    assert len(training.program.model_batches) == 1
     # Dropout draws for a padded pass too, so that a stream would depend on the others' batches.
     dropping = start(layers_of("mlp", dropout=0.3), x, y, subsets_of(40, 3), SEEDS[:3], ADAM, mechanism, held=held)
-    assert len(dropping.program.lanes) == 3
+    assert len(dropping.program.model_batches) == 3
 
 
 def test_a_large_class_that_is_seldom_drawn_goes_in_one_pass():
@@ -222,7 +222,7 @@ def test_a_large_class_that_is_seldom_drawn_goes_in_one_pass():
     x, y = data_of("mlp")
     mechanism = Mechanism("class_poisson", "class", noise_multiplier=0.5)
     program = start(layers_of("mlp"), x, y % 2, subsets_of(40, 3), SEEDS[:3], settings, mechanism).program
-    assert len(program.lanes) == 3
+    assert len(program.model_batches) == 3
     assert program.width == pass_width(layers_of("mlp"), x.shape[1:], x.device)
 
 
@@ -234,7 +234,7 @@ def test_models_of_small_subclasses_share_a_pass_and_have_the_bytes_of_one_alone
     mechanism = Mechanism(sampler, "subclass", noise_multiplier=0.5)
     arguments = (layers_of("mlp"), x, y, subsets_of(40, 3))
     training = start(*arguments, SEEDS[:3], ADAM, mechanism, groups, held=held)
-    assert len(training.program.lanes) == 1
+    assert len(training.program.model_batches) == 1
     together, _ = train(*arguments, SEEDS[:3], ADAM, mechanism, groups=groups, held=held)
     for model in range(3):
         own = slice(model, model + 1)
@@ -258,7 +258,7 @@ def test_a_weights_gradient_has_the_same_bytes_wherever_it_lies(records):
 
 @pytest.mark.parametrize(("features", "hidden", "classes"), [(50, (), 100), (50, (256, 256), 100), (600, (), 100)])
 def test_at_the_sizes_of_the_studies(features, hidden, classes):
-    """Here batched products (lanes of several models) and oneDNN come in, as the tiny layers above never need them."""
+    """Batched products (model batches of several models) and oneDNN, which the tiny layers above never need."""
     layers = build("mlp", (features,), classes, hidden=hidden)
     assert takes_one_at_a_time(torch.empty(classes, features)) == (features == 600)
     generator = torch.Generator().manual_seed(0)

@@ -13,7 +13,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import trainer
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.watch import Watch
+from dp_leakage.training.watch import WhiteBoxObserver
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
@@ -62,7 +62,7 @@ def test_a_captured_optimizer_gives_the_bytes_of_single_kernels(optimizer, mecha
 
 def test_a_watched_step_whose_passes_are_replayed_gives_the_bytes_of_single_kernels(monkeypatch):
     def watched():
-        watch = Watch(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0]))
+        watch = WhiteBoxObserver(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0]))
         return trained("mlp", NOISY[0], watch=watch), watch.scores
 
     (replayed, scores), _ = watched(), monkeypatch.setenv(captures.OFF, "1")

@@ -17,11 +17,11 @@ from dp_leakage.common import captures
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import activation_floats
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training import graphs, lanes, trainer
+from dp_leakage.training import graphs, model_batches, trainer
 from dp_leakage.training.gradients import add_examples, fill_gradient, lay_out, on_device, sent
 from dp_leakage.training.optimizers import Optimizer, slots
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.watch import Watch
+from dp_leakage.training.watch import WhiteBoxObserver
 
 GAUSSIAN = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")]
 BY_ROW = Mechanism("poisson", bound="normalize", noise="vmf", kappa=5.0, block="row")
@@ -84,7 +84,10 @@ def test_a_replay_is_the_whole_step_but_under_a_watch_only_its_passes(monkeypatc
     """A replay that does nothing leaves the parameters where the first step, which is not replayed, took them."""
     monkeypatch.setattr(trainer, "gradient_step", lambda program: graphs.Replayed(program, lambda _: lambda: None))
     x, y = data_of("mlp")
-    for watch, stays in ((None, True), (Watch(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0])), False)):
+    for watch, stays in (
+        (None, True),
+        (WhiteBoxObserver(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0])), False),
+    ):
         training = trainer.start(
             layers_of("mlp"), x, y, subsets_of(40, 3), [1, 2, 3], SETTINGS, Mechanism("wor"), watch=watch
         )
@@ -168,7 +171,7 @@ def test_padding_to_few_shapes_moves_no_parameter_by_more_than_rounding(monkeypa
     captures = []
     replaying(monkeypatch, captures)
     cut = trainer.cut
-    monkeypatch.setattr(trainer, "cut", lambda *given: cut(*given)._replace(multiple=lanes.RAGGED_MULTIPLE))
+    monkeypatch.setattr(trainer, "cut", lambda *given: cut(*given)._replace(multiple=model_batches.RAGGED_MULTIPLE))
     padded, _ = trainer.train(*arguments, settings, mechanism)
     for name, value in tight.parameters.items():
         torch.testing.assert_close(value, padded.parameters[name])
@@ -191,7 +194,7 @@ def test_a_capturable_step_stays_on_its_device_and_waits_for_nothing(name, mecha
     mode, training = started_without_values(name, mechanism, monkeypatch)
     program = training.program
     assert graphs.capturable(mechanism)
-    assert len(program.lanes) == 1  # off the CPU all models go together
+    assert len(program.model_batches) == 1  # off the CPU all models go together
     with mode, torch.inference_mode():
         laid = lay_out(program, [[torch.arange(size)] for size in (8, 8, 5)])
         (examples,) = on_device([laid], program.x.device)
@@ -202,16 +205,16 @@ def test_a_capturable_step_stays_on_its_device_and_waits_for_nothing(name, mecha
 
 
 def test_on_a_gpu_only_what_is_captured_is_padded(monkeypatch):
-    monkeypatch.setattr(lanes, "lane_size", lambda *_: 3)
-    monkeypatch.setattr(lanes, "pass_bytes", lambda device: lanes.PASS_BYTES)
+    monkeypatch.setattr(model_batches, "model_batch_size", lambda *_: 3)
+    monkeypatch.setattr(model_batches, "pass_bytes", lambda device: model_batches.PASS_BYTES)
     layers = layers_of("mlp")
     parameters = SimpleNamespace(device=torch.device(NO_KERNELS))
     directional = Mechanism("poisson", bound="normalize", noise="vmf", kappa=5.0)
     kinds = zip((None, *GAUSSIAN, directional, BY_ROW), (0, 0, 1, 0, 1, 1), strict=True)
-    multiples = [lanes.cut(layers, parameters, kind, 8, (12,), deviation).multiple for kind, deviation in kinds]
-    assert multiples == [1, 1, lanes.RAGGED_MULTIPLE, 1, 1, lanes.RAGGED_MULTIPLE]
-    wide = [lanes.cut(layers, parameters, kind, 64, (12,), 8).multiple for kind in (GAUSSIAN[1], BY_ROW)]
-    assert wide == [lanes.RAGGED_MULTIPLE, 128]  # nearly all batches have one shape
+    multiples = [model_batches.cut(layers, parameters, kind, 8, (12,), deviation).multiple for kind, deviation in kinds]
+    assert multiples == [1, 1, model_batches.RAGGED_MULTIPLE, 1, 1, model_batches.RAGGED_MULTIPLE]
+    wide = [model_batches.cut(layers, parameters, kind, 64, (12,), 8).multiple for kind in (GAUSSIAN[1], BY_ROW)]
+    assert wide == [model_batches.RAGGED_MULTIPLE, 128]  # nearly all batches have one shape
 
 
 @pytest.mark.parametrize(
@@ -222,9 +225,9 @@ def test_on_a_gpu_only_what_is_captured_is_padded(monkeypatch):
 def test_a_pass_on_a_gpu_takes_the_memory_that_it_may(monkeypatch, records, models, width):
     layers, device = layers_of("softmax_regression"), torch.device(NO_KERNELS)
     each = 4 * (activation_floats(layers, (12,)) + sum(layer.formed_floats for layer in layers))
-    monkeypatch.setattr(lanes, "pass_bytes", lambda _: 1000 * each)
+    monkeypatch.setattr(model_batches, "pass_bytes", lambda _: 1000 * each)
     parameters = SimpleNamespace(device=device, element_size=lambda: 4)
-    found = lanes.cut(layers, parameters, None, records, (12,), 0.0)
+    found = model_batches.cut(layers, parameters, None, records, (12,), 0.0)
     assert (found.models, found.width) == (models, width)
 
 
@@ -285,12 +288,12 @@ def test_where_a_capture_fails_training_ends_with_a_way_out(monkeypatch):
 
 
 def test_a_watched_training_is_padded_where_canaries_leave_their_batches(monkeypatch):
-    """On a GPU; on a CPU its lanes keep the width of whole batches."""
+    """On a GPU; on a CPU its model batches keep the width of whole batches."""
     deviations = []
     cut = trainer.cut
     monkeypatch.setattr(trainer, "cut", lambda *given: deviations.append(given[-1]) or cut(*given))
-    monkeypatch.setattr(Watch, "begin", lambda *_: None)
-    watch = Watch(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0]))
+    monkeypatch.setattr(WhiteBoxObserver, "begin", lambda *_: None)
+    watch = WhiteBoxObserver(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0]))
     x, y = data_of("mlp")
     arguments = layers_of("mlp"), x, y, subsets_of(40, 3), [1, 2, 3], SETTINGS, Mechanism(noise_multiplier=0.5)
     for own in (None, watch):

@@ -124,8 +124,11 @@ def test_each_layer_is_clipped_to_its_share():
     with torch.inference_mode():
         training = start(layers, x, y, subsets[:1], seeds[:1], TrainingSettings(epochs=1, batch_size=60), mechanism)
         training.fill_gradient([[torch.tensor([5])]], 0)
-        (lane,), divisor = training.program.lanes, training.program.divisor
-        parameters, ours = lane.parameters, {name: view[0] * divisor for name, view in lane.gradient.items()}
+        (model_batch,), divisor = training.program.model_batches, training.program.divisor
+        parameters, ours = (
+            model_batch.parameters,
+            {name: view[0] * divisor for name, view in model_batch.gradient.items()},
+        )
     # Autograd's gradient of this record, layer by layer.
     leaves = {name: value[0].clone().requires_grad_() for name, value in parameters.items()}
     hidden = torch.relu(x[5] @ leaves["0.weight"].T + leaves["0.bias"])

@@ -16,7 +16,7 @@ from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
-from dp_leakage.training.watch import Watch
+from dp_leakage.training.watch import WhiteBoxObserver
 
 
 class Net(nn.Module):
@@ -108,7 +108,7 @@ def test_an_observer_of_the_steps_scores_a_canary_as_of_the_built_in_architectur
     units = None if unit == "example" else ([torch.arange(28, 33)], [torch.arange(28, 32)])
     settings, scores = TrainingSettings("sgd", 0.1, epochs=2, batch_size=5), []
     for layers, initial in ((layers_of("mlp"), begin), copy):
-        watch = Watch(40, torch.tensor([36]), torch.tensor([37]), units=units, claimed=mechanism)
+        watch = WhiteBoxObserver(40, torch.tensor([36]), torch.tensor([37]), units=units, claimed=mechanism)
         train(layers, x, y, torch.arange(37)[None], [3], settings, mechanism, groups=y, initial=initial, watch=watch)
         scores.append(watch.scores)
     assert float(scores[0].abs()) > 0

@@ -12,7 +12,7 @@ from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 from dp_leakage.training.trainer import start, train
 from dp_leakage.training.views import Views, varied
-from dp_leakage.training.watch import Watch
+from dp_leakage.training.watch import WhiteBoxObserver
 
 SHAPE, C = (2, 12, 10), 0.05
 VIEWS = {"count": 3, "shift": 2}
@@ -30,17 +30,17 @@ def summed(x, y, batch, mechanism, width=None, views=VIEWS):
     with torch.inference_mode():
         training = start(case()[0], x, y, torch.arange(len(x))[None], [5], how, mechanism)
         training.fill_gradient([[batch]], 0)
-        (lane,) = training.program.lanes
-        return lane, {name: view[0] * training.program.divisor for name, view in lane.gradient.items()}
+        (model_batch,) = training.program.model_batches
+        return model_batch, {name: view[0] * training.program.divisor for name, view in model_batch.gradient.items()}
 
 
 @pytest.mark.parametrize("bound", ["clip", "normalize", "automatic"])
 def test_the_sum_is_that_of_autograds_mean_gradients_each_bounded_once(bound):
     layers, x, y = case()
     batch = torch.tensor([4, 9, 0])
-    lane, ours = summed(x, y, batch, Mechanism("poisson", bound=bound, clip_norm=C, noise_multiplier=0.0))
+    model_batch, ours = summed(x, y, batch, Mechanism("poisson", bound=bound, clip_norm=C, noise_multiplier=0.0))
     oracle = module(layers)
-    oracle.load_state_dict({name: view[0].clone() for name, view in lane.parameters.items()})
+    oracle.load_state_dict({name: view[0].clone() for name, view in model_batch.parameters.items()})
     seen = varied(x[batch], Views(**VIEWS), stream(5, "views"))
     total = {name: torch.zeros_like(value) for name, value in oracle.named_parameters()}
     for place, row in enumerate(batch):
@@ -128,7 +128,7 @@ def test_impossible_views_are_refused(views, mechanism, words):
 
 def test_an_audit_of_every_step_refuses_views():
     layers, x, y = case()
-    watch = Watch(23, torch.tensor([23]), torch.tensor([22]))
+    watch = WhiteBoxObserver(23, torch.tensor([23]), torch.tensor([22]))
     how = TrainingSettings("sgd", 0.1, epochs=1, batch_size=8, views=VIEWS)
     with pytest.raises(UserError, match="cannot follow random views"):
         train(layers, x, y, torch.arange(24)[None], [1], how, Mechanism("poisson", noise_multiplier=1.0), watch=watch)

@@ -15,7 +15,7 @@ from dp_leakage.training import flat
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
-from dp_leakage.training.watch import Watch
+from dp_leakage.training.watch import WhiteBoxObserver
 
 RECORDS, ALONG = 12, 7
 GENERATOR = torch.Generator().manual_seed(3)
@@ -38,7 +38,7 @@ LEFT = 1 / (1 + allowance(RECORDS + 1, torch.float32))  # of C, for a gradient
 
 
 def gradient_canary(mechanism, **settings):
-    return Watch(RECORDS, HELD, OTHER, torch.tensor([ALONG]), claimed=mechanism, **settings)
+    return WhiteBoxObserver(RECORDS, HELD, OTHER, torch.tensor([ALONG]), claimed=mechanism, **settings)
 
 
 def buffer(models):
@@ -90,7 +90,7 @@ def test_without_sampling_the_score_is_a_normal_log_likelihood_ratio(canary):
     x[RECORDS] = 1.0  # a record whose gradient is longer than C
     watch = gradient_canary(mechanism)
     if canary == "record":
-        watch = Watch(RECORDS + 1, HELD, OTHER, claimed=mechanism)
+        watch = WhiteBoxObserver(RECORDS + 1, HELD, OTHER, claimed=mechanism)
         subset = {"x": x}
         rows = torch.where(torch.as_tensor(PRESENT), HELD, OTHER)[:, None]
         subsets = torch.cat([torch.arange(RECORDS).expand(len(rows), -1), rows], 1)
@@ -140,7 +140,7 @@ def test_what_the_other_records_add_is_known_from_the_steps_own_pass_as_from_a_s
     mechanism = Mechanism("poisson", bound=bound, noise_multiplier=1.0, clip_norm=0.5, settings=settings)
     scores = []
     for _ in range(2):
-        watch = Watch(RECORDS + 1, HELD, OTHER, claimed=mechanism, rate=3 / (RECORDS + 1))
+        watch = WhiteBoxObserver(RECORDS + 1, HELD, OTHER, claimed=mechanism, rate=3 / (RECORDS + 1))
         x = X.clone()
         x[RECORDS] = 1.0
         rows = torch.tensor([[RECORDS], [RECORDS + 1], [RECORDS]])
@@ -197,7 +197,7 @@ def test_a_canary_in_a_class_is_looked_for_in_its_class_as_a_whole():
     x[RECORDS] = 30.0
     company = (Y[:RECORDS] == Y[RECORDS]).nonzero()[:, 0]
     units = ([torch.cat([company, HELD])], [torch.cat([company, OTHER])])
-    watch = Watch(RECORDS + 1, HELD, OTHER, units=units, claimed=mechanism, rate=0.5)
+    watch = WhiteBoxObserver(RECORDS + 1, HELD, OTHER, units=units, claimed=mechanism, rate=0.5)
     present = PRESENT[:800]
     rows = torch.where(torch.as_tensor(present), HELD, OTHER)[:, None]
     subsets = torch.cat([torch.arange(RECORDS).expand(len(rows), -1), rows], 1)

@@ -85,7 +85,7 @@ class Attack:
             other attacks.
         access: what the attacker needs besides the finished model's outputs, as the end of a sentence that begins with
             the attack; "" for other attacks.
-        on_device: whether it works where the models are, which is a GPU if there is one, as networks that it trains
+        on_device: whether it works on the models' device, which is a GPU if there is one, as networks that it trains
             should; other attacks run on the CPU.
         draws_as: attacks of a study with the same word here draw alike, such as the same features; "" for an attack
             that draws for itself.

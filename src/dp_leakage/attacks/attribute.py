@@ -111,7 +111,7 @@ def drawn_features(columns: np.ndarray, sensitive: np.ndarray, number: int, seed
     Returns them ascending, int64.
 
     Raises:
-        UserError: there are fewer such columns.
+        UserError: fewer columns have two values or more.
     """
     allowed = np.asarray(sensitive if len(sensitive) else np.arange(columns.shape[1]), dtype=np.int64)
     varied = allowed[np.ptp(columns[:, allowed], axis=0) > 0]

@@ -181,7 +181,7 @@ def positions(wanted: np.ndarray, record: np.ndarray) -> np.ndarray:
     """Return the position of each wanted record in ``record``, int64. Both contain each record once.
 
     Raises:
-        ValueError: one of them is missing.
+        ValueError: a record is missing.
     """
     order = np.argsort(record)
     found = order[np.searchsorted(record, wanted, sorter=order).clip(max=len(record) - 1)]

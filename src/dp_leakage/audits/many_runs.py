@@ -50,9 +50,9 @@ def many_runs_p_value(n: int, guesses: int, right: int, claim: Claim, strength: 
     """Return the largest probability, under the claim, of this many right guesses among n independent inclusions.
 
     Anything that obeys the claim's curve is a function of the pair of distributions with this curve (Blackwell 1953).
-    Given that pair's n outcomes, the inclusions are independent. In stochastic order, the best guesses are the
-    likelier values of the surest inclusions. Let U be the share of outcomes that are at least as sure as the least
-    sure of the k guessed ones. Then U ~ Beta(k + 1, n − k), and the number of right guesses is Binomial(k,
+    Given the n outcomes of this pair, the inclusions are independent. In stochastic order, the best guesses are the
+    likelier values of the most certain inclusions. Let U be the share of outcomes that are at least as certain as the
+    least certain of the k guesses. Then U ~ Beta(k + 1, n − k), and the number of right guesses is Binomial(k,
     accuracy(U)).
     """
     curve = claim.curve(strength)

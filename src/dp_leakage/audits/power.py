@@ -93,8 +93,8 @@ def models_for(claim: Claim, epsilon: float, confidence: float, share: float) ->
     """Return the fewest models, to within a tenth, that find every fault with probability `ENOUGH` (design
     ``many_runs``).
 
-    At least `LEAST` and at most `MOST`. A fault that even `MOST` models would miss does not count, such as half the
-    noise below ε = 0.38 (Gaussian, δ = 1e-5).
+    At least `LEAST` and at most `MOST`. Faults that even `MOST` models would miss are ignored, e.g. half the noise
+    below ε = 0.38 (Gaussian, δ = 1e-5).
     """
 
     def found(models: int) -> dict[str, float]:

@@ -14,12 +14,12 @@ def trials_bound(
     """Return a lower bound on ε from the canary's score in independently trained models.
 
     The models are halved at random. The threshold with the best bound on the first half is used on the second half,
-    and only the counts of the second half enter the bound. `many_runs_bound` spends no models on a threshold but makes
-    equally many guesses on either side. This one also finds a difference that shows on only one side.
+    and only the counts of the second half enter the bound. `many_runs_bound` needs no models for a threshold, but makes
+    equally many guesses on either side. The present bound also finds a difference on only one side.
 
     Args:
         present: (T,) one score of each model trained with the canary, higher for "present"; T ≥ 2.
-        absent: (T',) the same of models trained without it; T' ≥ 2.
+        absent: (T',) one score of each model trained without the canary; T' ≥ 2.
         claim: (ε, δ)-DP or Gaussian DP.
         seed: draws the halves.
         confidence: of the bound.

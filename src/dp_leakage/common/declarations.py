@@ -70,7 +70,7 @@ def check_plain(where: str, word: str, given: object) -> None:
         given: the file's declaration.
 
     Raises:
-        UserError: it is none.
+        UserError: the declaration is not such a mapping.
     """
     if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
         raise UserError(f"{where}: {word} must be a mapping of names to values, such as {{}}")

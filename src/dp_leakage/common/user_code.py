@@ -60,7 +60,7 @@ def guarded(module: str, thing: str = "") -> AbstractContextManager[None]:
 
     Args:
         module: module of the running code.
-        thing: which of the things that a plugin declares it runs for (`whose`).
+        thing: the plugin's declaration that the code runs for (`whose`).
     """
     if module.endswith(".py"):
         return blamed(module, located(Path(module)))

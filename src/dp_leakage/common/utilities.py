@@ -48,7 +48,7 @@ def _f1(labels: np.ndarray, probabilities: np.ndarray) -> float:
 def _ranking(score: Callable[[np.ndarray, np.ndarray], float], labels: np.ndarray, told: np.ndarray) -> float:
     """Return the mean of a ranking's score over the queried classes, each against all others.
 
-    NaN of one class alone.
+    It is NaN if there is only one class.
     """
     if len(np.unique(labels)) < 2:
         return float("nan")

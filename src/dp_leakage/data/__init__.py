@@ -134,8 +134,8 @@ def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
             files = [suffix for suffix, name in _by_suffix().items() if key in SOURCES[name].keys]
             if files and "source" not in spec and "path" in spec and is_dir(user_path(spec["path"])):
                 raise UserError(
-                    f"path: {spec['path']} is a folder, and so taken for one of images, which has no key '{key}'; "
-                    f"valid with '{key}' is a file ({', '.join(sorted(files))})"
+                    f"path: {spec['path']} is a folder, so it is read as images, which have no key '{key}'; "
+                    f"'{key}' needs a file ({', '.join(sorted(files))})"
                 )
             raise UserError(f"{key}: unknown key for the source {source}; {nearest(key, keys)}")
         if not holds(value, keys[key]) or (key in FILED and not holds(value, TEXT)):

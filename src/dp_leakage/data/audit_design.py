@@ -18,12 +18,12 @@ class AuditDesign:
         neighbors: the relation of the two data sets of its game.
         canaries: random inclusions in each model.
         canary: their kind, one of `data.canaries.DESIGNS`.
-        score: what the auditor sees of a model.
+        score: access of the auditor to a model.
         relation: ``replace_one`` (a canary or another record) or ``presence`` (a canary or nothing).
-        start: where models begin: ``random``, or ``trained`` without privacy for ``start_epochs``.
+        start: initial parameters: ``random``, or ``trained`` without privacy for ``start_epochs``.
         bug: a planted mistake, one of `training.planted.BUGS`; None for a correct mechanism.
         beyond_reach: ``refuse`` or ``mark`` an audit that could not refute its claim.
-        claim: what is tested: an ``approximate`` (ε, δ), a ``gaussian`` curve, or the mechanism's ``own``.
+        claim: the tested claim: an ``approximate`` (ε, δ), a ``gaussian`` curve, or the mechanism's ``own`` curve.
     """
 
     design: str

@@ -14,7 +14,7 @@ def check_raw(raw: object, where: str) -> Raw:
         where: plugin and function, for the error message.
 
     Raises:
-        UserError: it is not a `Raw`, or breaks a promise of `Raw`.
+        UserError: the result is not a `Raw`, or violates its documentation.
     """
     if not isinstance(raw, Raw):
         raise UserError(f"{where} returns {type(raw).__name__}; expected a dp_leakage.data.raw.Raw")

@@ -16,7 +16,7 @@ class Remote(NamedTuple):
 
     Attributes:
         file: its name.
-        url: where it lies.
+        url: address of the file.
         checksum: ``md5:…`` or ``sha256:…`` as published; None if none is published, and then the file is never
             downloaded.
     """

@@ -243,9 +243,7 @@ def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
     import pandas as pd
 
     if "record" not in frame and {"model", "query"} & set(frame):
-        raise UserError(
-            f"{path} has several lines for a record, but no column 'record' that says which belong together"
-        )
+        raise UserError(f"{path} has several lines for a record, but no column 'record' to group them")
     codes, sizes = [], []
     for key in ("query", "model", "record"):
         column = (

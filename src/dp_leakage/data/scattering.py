@@ -86,7 +86,7 @@ def group_normalized(x: np.ndarray, groups: int, out: np.ndarray | None = None) 
     Args:
         x: (n, channels, …).
         groups: a divisor of the number of channels.
-        out: where to write, such as x itself; None for a new array.
+        out: array to write to, such as x itself; None: a new array.
 
     Returns:
         float32 of the shape of x; as in PyTorch's ``group_norm`` without weights.

@@ -77,7 +77,7 @@ def made(architecture: Json, seed: int) -> Any:
         takes = inspect.signature(found).parameters
     budget = {key: value for key, value in architecture.get(CLAIMED, {}).items() if key in takes and value is not None}
     if CLAIMED in architecture and "epsilon" not in budget:
-        raise UserError(f"estimator {name!r} takes no epsilon; defense {CLAIMED} needs a class that does")
+        raise UserError(f"estimator {name!r} takes no epsilon; defense {CLAIMED} needs a class that takes it")
     given = {key: value for key, value in architecture.items() if key not in ("name", CLAIMED)} | budget
     own = {"random_state": seed, "n_jobs": 1, "verbose": -1 if package.startswith("lightgbm") else None}
     own |= {"deterministic": True, "force_row_wise": True} if package.startswith("lightgbm") else {}
@@ -126,7 +126,7 @@ def _found(name: str) -> Any:
             raise UserError(f"{name!r} {words}") from None
         raise
     if found is None:
-        raise UserError(f"{name!r} is not there: {package} has no {what!r}; {nearest(what, _classes(module))}")
+        raise UserError(f"{name!r} does not exist: {package} has no {what!r}; {nearest(what, _classes(module))}")
     return found
 
 
@@ -157,7 +157,7 @@ def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name
         words = _one_line(one.message)
         # InterpretML also warns about a fixed random_state, but reproducible results need one.
         if one.category.__name__ == "PrivacyLeakWarning" or "assuming min/max" in words:
-            raise UserError(f"{where} takes from the records what its ε does not cover ({words})")
+            raise UserError(f"{where} reads properties of the records that its ε does not cover ({words})")
     classes = _checked_classes(classes, where, n_classes)
     if found.shape != (len(x), len(classes)) or not np.isfinite(found).all():
         raise UserError(f"{where} gives outputs of shape {found.shape}; expected probabilities, one per class")
@@ -176,7 +176,7 @@ def _checked_classes(classes: np.ndarray, where: str, n_classes: int) -> np.ndar
     good = classes.ndim == 1 and classes.dtype.kind in "biuf" and classes.size > 0
     if not good or not np.isin(classes, np.arange(n_classes)).all() or len(np.unique(classes)) != len(classes):
         shown = brief(classes.tolist(), 60)
-        raise UserError(f"{where} has classes_ {shown}; expected different ones of the classes 0 to {n_classes - 1}")
+        raise UserError(f"{where} has classes_ {shown}; expected different classes from 0 to {n_classes - 1}")
     return classes.astype(np.int64)
 
 

@@ -148,7 +148,7 @@ def check_same(
         where, valid: the model and the valid form, for the error message.
 
     Raises:
-        UserError: they differ by more than rounding.
+        UserError: the outputs differ by more than rounding.
     """
     if first.shape != second.shape or not np.allclose(first, second, *ROUNDING, equal_nan=True):
         raise UserError(f"{where} gives different outputs for the same records; expected {valid}")

@@ -237,5 +237,5 @@ def drawn_by(
         raise UserError(f"plugin {module}: draw returns ({shown}); expected ({valid}, pandas DataFrame)")
     if module in FILES and parts[1].empty:
         there = f"; metrics here: {', '.join(sorted(set(metrics['metric'])))}" if "metric" in metrics else ""
-        raise UserError(f"plugin {module}: draw returns a table without rows, as if it had drawn nothing{there}")
+        raise UserError(f"plugin {module}: draw returns a table without rows, which shows nothing{there}")
     return made

@@ -23,8 +23,8 @@ BOUNDS = {
 def bounds_at(epsilon: np.ndarray, delta: float) -> dict[str, np.ndarray]:
     """Return the three bounds on the advantage at budgets ε ≥ 0, each of shape (n,).
 
-    A member against a non-member at a fixed size is a replacement, which is one removal and one addition: a budget for
-    add/remove (or zero-out) neighbors bounds it at 2ε and (1 + e^ε)δ.
+    With a fixed number of records, comparing a member with a non-member means one replacement: one removal and one
+    addition. So a budget for add/remove (or zero-out) neighbors bounds it at 2ε and (1 + e^ε)δ.
     """
     with np.errstate(over="ignore"):
         doubled_delta = np.minimum((1 + np.exp(epsilon)) * delta, 1.0)
@@ -49,7 +49,8 @@ def bound_columns(rows: pd.DataFrame, x: str) -> pd.DataFrame:
 def bound_lines(ax: "Axes", rows: pd.DataFrame, relations: set[str]) -> "list[Any]":
     """Draw the limits into a panel with final axes, for its largest δ.
 
-    They are drawn in steps to the next ε: the bounds rise, and a chord of a concave curve would lie below it.
+    They are drawn in steps up to the next ε, because the bounds increase and a chord of a concave curve would lie below
+    the curve.
 
     Args:
         ax: the panel.

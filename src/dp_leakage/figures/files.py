@@ -17,7 +17,15 @@ from markupsafe import Markup
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.style import NOTES, encode
-from dp_leakage.provenance.files import DIGITS, REBUILD, SEAL, UNSEALED, check_seal, replacing, write_page
+from dp_leakage.provenance.files import (
+    BLANK_CHECKSUM,
+    CHECKSUM,
+    DIGITS,
+    REBUILD,
+    replacing,
+    verify_checksum,
+    write_page,
+)
 from dp_leakage.table.html import content_of, to_page
 from dp_leakage.table.latex import to_latex
 from dp_leakage.table.tables import Tables
@@ -30,7 +38,7 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 NUMBERS, RECORDS = "numbers", "records"  # what a figure shows
 OF_RECORDS = {b"record", b"member", b"trained_on"}  # columns of numbers about single records
 HASHES = re.compile(rb"(identity|csv|tex)=[0-9a-f]+")
-SEALED = re.compile(SEAL + rb"[0-9a-f]{%d}" % DIGITS)
+SEALED = re.compile(CHECKSUM + rb"[0-9a-f]{%d}" % DIGITS)
 MADE_FROM = re.compile(r'<meta name="made-from" content="([^"]*)">')
 KEY = "dp-leakage"  # of the text in a PNG; the PDF's has it among its keywords
 
@@ -45,13 +53,13 @@ def write_figure(
     shows: str = NUMBERS,
     banner: str = "",
 ) -> None:
-    """Write csv, pdf and png, each atomically. PDF and PNG hold the identity and the csv's SHA-256, the PNG all
-    three.
+    """Write csv, pdf and png, each atomically. PDF and PNG hold the identity and the csv's SHA-256; the PNG also holds
+    the PDF's.
 
     Args:
         figure: the picture.
         drawn: the numbers in it.
-        pdf, png, csv: where they go.
+        pdf, png, csv: the paths of the files.
         identity: of the settings that it was drawn from.
         shows: `NUMBERS` over many records, or `RECORDS` themselves, such as images.
         banner: words above the picture.
@@ -171,7 +179,7 @@ def without_provenance(shown: Path) -> dict[Path, bytes]:
     if shown.suffix == ".html":
         tex = shown.with_suffix(".tex")
         read_tables(shown, tex, csv)
-        going = {shown: SEALED.sub(UNSEALED.encode(), _without_hashes(shown)), tex: tex.read_bytes()}
+        going = {shown: SEALED.sub(BLANK_CHECKSUM.encode(), _without_hashes(shown)), tex: tex.read_bytes()}
     else:
         pdf = shown.with_suffix(".pdf")
         picture = read_figure(pdf, shown, csv)
@@ -207,7 +215,7 @@ def check_file(path: Path) -> None:
 def _said_by(shown: Path) -> dict[str, str]:
     """Return the file digests in a figure's PNG or HTML, after checking its own."""
     if shown.suffix == ".html":
-        check_seal(shown)
+        verify_checksum(shown)
         said = MADE_FROM.search(shown.read_text(encoding="utf-8"))
         return _said(said[1] if said else "")
     try:

@@ -178,7 +178,7 @@ def draw(
             metrics (not ``leakage``), a panel each.
         attack: for leakage: its name; None: every attack, a panel each; ``strongest``: the strongest in each cell. For
             metrics of an attack: its name.
-        definition: which attribute advantage: ``gap`` or ``released``.
+        definition: definition of the attribute advantage: ``gap`` or ``released``.
         threshold: of membership attacks: ``best``, chosen on other records, or the attack's ``own``.
         fpr: show true positive rates at this FPR instead of advantages, on both axes.
         point: also draw the limit that follows from (ε, δ) alone, as papers do.

@@ -112,8 +112,8 @@ def label_axes(ax: "Axes", rows: pd.DataFrame, attack: str | None, upward: bool 
 def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return the accounted ε of cells, all for one neighboring relation, and a footnote on cells without one.
 
-    Target ε are not a common scale: two accountants have the same ε for very different noise. Neither are ε of two
-    relations: so a cell without a known ε for the most common relation gets none.
+    Target ε are not a common scale, because two accountants have the same ε for very different noise. ε of two
+    relations are not a common scale either, so a cell without a known ε for the most common relation gets no ε.
     """
     budgets, _ = spent_alike(frame)
     if budgets.empty:

@@ -32,8 +32,8 @@ FIGURE = {
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> tuple[Tables, pd.DataFrame]:
-    """Return one table per (data set, model), a row per defense and budget, columns per share of members among
-    those asked.
+    """Return one table per (data set, model), a row per defense and budget, columns per share of members among the
+    people tested.
 
     Settings:
         fpr: false positive rate, 0.01 or 0.001.

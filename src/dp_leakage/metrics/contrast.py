@@ -91,7 +91,7 @@ class Contrast:
         return max(reach + side * error * hall_shift(quantile, self.third / error**3), 0.0)
 
     def later(self, repeats: int, moved: float = 0.0) -> "Contrast":
-        """Return a possible result with that many repeats of the same records, at least as many as now.
+        """Return a possible result with ``repeats`` repeats on the same records, at least as many as now.
 
         The number moves by ``moved`` standard deviations of its remaining uncertainty.
         """

@@ -143,8 +143,8 @@ class Influences(NamedTuple):
         blocks: float64 (R, n) for each set of records, such as members and non-members: to first order, n times how far
             that record in that repeat moves the repeat's value from ``value``. A block's row means are its
             contributions to each repeat's deviation; they sum to 0 over all repeats and blocks.
-        judged: how many records the number rests on, where the others have no influence because nobody asks about them;
-            None for all.
+        judged: number of records that the number rests on, if other records have no influence because they are not
+            queried; None for all.
     """
 
     value: float
@@ -247,7 +247,7 @@ def crossed_difference(a: Influences, b: Influences) -> Estimate:
     """Return the interval of a − b, each measured on its own repeats and both on the same records, in the same order.
 
     If the repeats are paired too (the same splits, drawn again for each repeat), subtract the blocks and use `crossed`.
-    Where no record differs over its repeats, `with_unseen` is added.
+    If no record differs over its repeats, `with_unseen` is added.
     """
     below, above = _reach([[layout(block) for block in a.blocks], [layout(-block) for block in b.blocks]])
     value = a.value - b.value

@@ -34,7 +34,7 @@ class Rate(NamedTuple):
 
     Attributes:
         found: its value, and a 95 % interval whose lower end is 0 where the rate is not measured.
-        worth: how many independent non-members know the FPR as well as these do.
+        worth: number of independent non-members that measure the FPR as precisely as these.
         measured: whether these are enough (`fewest`).
     """
 

@@ -17,7 +17,7 @@ class Pair(NamedTuple):
     """One statistic of the model under attack and of the references.
 
     Attributes:
-        target: of the model (the mean, if there are several).
+        target: the model's value (the mean of several models).
         reference: mean over the references.
         spread: standard deviation over the references; NaN if there is one.
         models: number of references.

@@ -15,7 +15,7 @@ def measure_structure(said: Answers, y: np.ndarray) -> list[dict]:
     """Return rows of K models, each by itself, and the worst of them as repeat ``all``.
 
     Args:
-        said: what the models answer; models of trees and linear models also include their parts.
+        said: the models' outputs, with the structure of trees and linear models.
         y: int64 (N,), the records' classes.
 
     Returns:

@@ -1,7 +1,7 @@
-"""Measures of use: the quality that a study wants its models to keep. One table for all who compute, compare or name
-them.
+"""Measures of use: the quality that a study wants its models to keep. One table for the code that computes, compares or
+names them.
 
-Accuracy says little where nearly all records have one class. Other measures are functions of the true classes and the
+Accuracy says little if nearly all records have one class. Other measures are functions of the true classes and the
 models' probabilities, as scikit-learn or a plugin defines them. Their intervals, losses and tests need each record's
 influence, which the jackknife finds for any measure (Efron & Stein 1981): records, or persons with all their records,
 are left out in `BLOCKS` equal blocks, the same ones for all models of a data set. So models compare in pairs. A block
@@ -43,7 +43,7 @@ class Use(NamedTuple):
     Attributes:
         values: float64 (R,).
         influences: float64 (R, blocks), of each block on its model's value; rows sum to 0.
-        units: how many records, or persons, the blocks hold together.
+        units: number of records, or people, in all blocks together.
     """
 
     values: np.ndarray

@@ -12,11 +12,11 @@ def kept_layers(network: Layers, shape: Shape, layers: str) -> int:
     Args:
         network: a built-in architecture.
         shape: of the records.
-        layers: whose output the features are: ``hidden``, of all layers but the last, or ``convolutions``, of the
+        layers: the layers that compute the features: ``hidden``, all layers but the last, or ``convolutions``, the
             layers before images become vectors.
 
     Returns:
-        Their number; 0 if none of them has parameters to learn.
+        The number of layers; 0 if none of the layers has parameters to learn.
     """
     kept = max(place for place, layer in enumerate(network) if isinstance(layer, Linear))
     if layers == CONVOLUTIONS:

@@ -184,7 +184,7 @@ class NoiseSeen:
     Attributes:
         ratio: the noise's standard deviation divided by the counted one, over all coordinates.
         interval: its 95 % interval.
-        numbers: how many were observed.
+        numbers: number of observed values.
         factors: float64 (T,), at most 1: the confirmed share of each step's counted noise.
         by_step: float64 (T,), the ratio of each step.
         by_tensor: float64 (k,), the ratio of each tensor.

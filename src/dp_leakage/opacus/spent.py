@@ -71,7 +71,7 @@ def curve_of(groups: Sequence[Steps], relation: Relation) -> TradeOff | None:
 
 
 def unamplified(noise_multiplier: float, uses: int, delta: float, relation: Relation) -> float:
-    """Return the ε of a record that takes part in so many steps, with batches known to everybody."""
+    """Return the ε of a record that takes part in ``uses`` steps, for an observer who knows all batches."""
     if noise_multiplier <= 0:
         return inf
     return library.gaussian_epsilon(noise_multiplier / (2 if relation == "replace_one" else 1), delta, max(uses, 1))

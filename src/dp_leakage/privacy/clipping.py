@@ -17,9 +17,9 @@ what rounding may remove from the sum of the unit's own terms; where these cance
 
 This assumes that a unit's own gradient does not depend on the other units, and that a product adds its terms one after
 the other. For the first, rows, positions and passes on a CPU have lengths with which kernels round alike
-(`products.ROW`, `lanes.ROWS_MULTIPLE`). A user's own module runs on PyTorch's kernels, which round by place too, so
-with parameters made for it a record moves the sum by several C. Where a sum has several terms of a unit (positions,
-records), the second part is argued for terms that do not cancel, and searched for others.
+(`products.ROW`, `model_batches.ROWS_MULTIPLE`). A user's own module runs on PyTorch's kernels, which round by place
+too, so with parameters made for it a record moves the sum by several C. If a sum has several terms of a unit
+(positions, records), the second part is argued for terms that do not cancel, and searched for other terms.
 """
 
 import math
@@ -46,8 +46,8 @@ def layer_norm(clip_norm: float, layers: int) -> float:
 
 
 def allowance(units: float, dtype: torch.dtype) -> float:
-    """Return the share of C that rounding in ``dtype`` may add to a unit's effect on a sum of so many units on
-    average.
+    """Return the share of C that rounding in ``dtype`` may add to a unit's effect on a sum of on average ``units``
+    units.
     """
     return (ROUNDING + units * CHAIN * 3 / 16) * torch.finfo(dtype).eps
 

@@ -89,7 +89,7 @@ def check_step(mechanism: Mechanism) -> None:
     It computes nothing and imports little, so that the workflow can ask while it builds the DAG.
 
     Raises:
-        UserError: the parts of the step do not go together.
+        UserError: the parts of the step cannot be combined.
     """
     known = {"sampler": SAMPLERS, "unit": UNITS, "block": get_args(Block)}
     for key, values in known.items():

@@ -90,7 +90,7 @@ class Streams(NamedTuple):
     device: torch.device
 
     def uniforms(self, times: int) -> Tensor:
-        """Draw float64 uniforms in (0, 1], so that their logarithms are finite: (times, sum of the counts).
+        """Draw uniforms in (0, 1], so that their logarithms are finite: float64 (times, sum of the counts).
 
         Each stream draws all of its numbers at once; they equal those of ``times`` single draws.
         """

@@ -19,10 +19,10 @@ class Protection:
 
     Attributes:
         step: the mechanism.
-        accountant: that solves for the noise; "" for a bound without noise.
+        accountant: the accountant that solves for the noise; "" for a bound without noise.
         epsilon: the ε to keep; None if something else fixes the noise.
         delta: of that ε, and of every ε that is told; None without noise.
-        rdp_sigma: where accountant rdp takes σ from (`calibration.RDP_SIGMA`); None for other accountants.
+        rdp_sigma: source of σ for accountant rdp (`calibration.RDP_SIGMA`); None for other accountants.
         target: the risk to keep; None if something else fixes the noise.
         neighbors: between which the risk is kept; None without a target.
         projection_noise: see `Training`.

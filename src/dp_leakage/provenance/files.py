@@ -25,11 +25,11 @@ from dp_leakage.provenance.contents import check_sizes
 
 Json = dict[str, Any]
 REBUILD = "delete it and run the same command again; only what depends on it is rebuilt"
-SEAL = b"sha256 of this file: "  # its digits follow
+CHECKSUM = b"sha256 of this file: "  # its digits follow
 DIGITS = 64
-UNSEALED = SEAL.decode() + "0" * DIGITS  # a writer puts this into the file once, and `_seal` fills it in
+BLANK_CHECKSUM = CHECKSUM.decode() + "0" * DIGITS  # written into a file once; `_write_checksum` fills it
 VALUES = 2**29  # the most in a table, 4 GB
-SEALED_AT_THE_END = (".npz", ".parquet")  # the other formats hold their seal before any text of the user's
+CHECKSUM_AT_THE_END = (".npz", ".parquet")  # the other formats hold it before any text of the user's
 
 
 @contextmanager
@@ -64,34 +64,34 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a text and seals it. The text holds `UNSEALED` before anything that users wrote."""
+    """Write a text with its checksum. The text holds `BLANK_CHECKSUM` before anything that users wrote."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-        _seal(temporary)
+        _write_checksum(temporary)
 
 
 def write_json(path: Path, value: Json) -> None:
     """Write JSON with sorted keys, atomically, with an embedded checksum."""
-    write_page(path, json.dumps({"digest": UNSEALED} | value, sort_keys=True, indent=1) + "\n")
+    write_page(path, json.dumps({"digest": BLANK_CHECKSUM} | value, sort_keys=True, indent=1) + "\n")
 
 
 def read_json(path: Path) -> Json:
     """Read what ``write_json`` wrote, with its checksum. Raises UserError as ``read_arrays`` does."""
-    check_seal(path)
+    verify_checksum(path)
     with _refusing(path):
         value: Json = json.loads(path.read_text(encoding="utf-8"))
     return value
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], provenance: Json) -> None:
-    """Write named arrays as ``.npz`` (uncompressed, no pickle) and provenance; the seal is its comment."""
+    """Write named arrays as ``.npz`` (uncompressed, no pickle) and provenance; the checksum is its comment."""
     stamp = np.array(json.dumps(provenance, sort_keys=True))
     with replacing(path) as temporary:
         with temporary.open("wb") as out:
             np.savez(out, allow_pickle=False, **arrays, provenance=stamp)
         with zipfile.ZipFile(temporary, "a") as archive:
-            archive.comment = UNSEALED.encode()
-        _seal(temporary)
+            archive.comment = BLANK_CHECKSUM.encode()
+        _write_checksum(temporary)
 
 
 def read_arrays(path: Path, identity: str | None = None) -> tuple[dict[str, np.ndarray], Json]:
@@ -100,7 +100,7 @@ def read_arrays(path: Path, identity: str | None = None) -> tuple[dict[str, np.n
     Raises:
         UserError: the file is damaged, not one of ours, or of another identity.
     """
-    check_seal(path)
+    verify_checksum(path)
     with _refusing(path), zipfile.ZipFile(path) as packed:
         check_sizes(packed, path.stat().st_size)
     with _refusing(path), np.load(path, allow_pickle=False) as archive:
@@ -111,26 +111,26 @@ def read_arrays(path: Path, identity: str | None = None) -> tuple[dict[str, np.n
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], provenance: Json) -> None:
-    """Write named arrays as ``.safetensors``; the provenance and the seal are its metadata."""
+    """Write named arrays as ``.safetensors``; the provenance and the checksum are its metadata."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     contiguous = {name: np.ascontiguousarray(array) for name, array in sorted(tensors.items())}
     # One key: the library writes several in an order that changes from run to run.
-    stamp = json.dumps({"digest": UNSEALED, "provenance": provenance}, sort_keys=True)
+    stamp = json.dumps({"digest": BLANK_CHECKSUM, "provenance": provenance}, sort_keys=True)
     with replacing(path) as temporary:
         try:
             save_file(contiguous, temporary, {"dp_leakage": stamp})
         except SafetensorError as error:  # the library's own exception for a full disk
             raise OSError(str(error)) from None
-        _seal(temporary)
+        _write_checksum(temporary)
 
 
 def read_tensors(path: Path, identity: str | None = None) -> tuple[dict[str, np.ndarray], Json]:
     """Read what ``write_tensors`` wrote: (arrays, provenance). Raises UserError as ``read_arrays`` does."""
     from safetensors import safe_open
 
-    check_seal(path)
+    verify_checksum(path)
     with _refusing(path), safe_open(path, framework="numpy") as file:
         provenance = json.loads(file.metadata()["dp_leakage"])["provenance"]
         tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
@@ -139,16 +139,16 @@ def read_tensors(path: Path, identity: str | None = None) -> tuple[dict[str, np.
 
 
 def write_table(path: Path, frame: Any, provenance: Json) -> None:
-    """Write a pandas DataFrame, or a mapping of columns, as ``.parquet``, with provenance and seal."""
+    """Write a pandas DataFrame, or a mapping of columns, as ``.parquet``, with provenance and checksum."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns = {name: frame[name] for name in frame}
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    stamp = {"provenance": json.dumps(provenance, sort_keys=True), "digest": UNSEALED}
+    stamp = {"provenance": json.dumps(provenance, sort_keys=True), "digest": BLANK_CHECKSUM}
     with replacing(path) as temporary:
         pq.write_table(table.replace_schema_metadata(stamp), temporary)
-        _seal(temporary)
+        _write_checksum(temporary)
 
 
 def read_table(path: Path, identity: str | None = None, columns: Sequence[str] | None = None) -> tuple[Any, Json]:
@@ -158,7 +158,7 @@ def read_table(path: Path, identity: str | None = None, columns: Sequence[str] |
     """
     import pyarrow.parquet as pq
 
-    check_seal(path)
+    verify_checksum(path)
     # One thread, no memory map: a job owns one core, and a file may be replaced while it is read.
     with _refusing(path), pq.ParquetFile(path, memory_map=False) as file:
         if file.metadata.num_rows * file.metadata.num_columns > VALUES:  # a few bytes can declare any number of rows
@@ -192,35 +192,35 @@ def check_made(path: Path, known: str) -> None:
         _check_identity(path, made, "one of the job's settings")
 
 
-def check_seal(path: Path) -> None:
+def verify_checksum(path: Path) -> None:
     """Read a file to its last byte.
 
     Raises:
-        UserError: a byte differs from what was written, the file has no seal, or it is a pipe or a device.
+        UserError: a byte differs from what was written, the file has no checksum, or it is a pipe or a device.
     """
     with _refusing(path):
         if not stat.S_ISREG(os.stat(path).st_mode):  # reading it might never end
             raise ValueError("it is not a regular file")
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:  # it may outgrow memory
-            place = _place_of_seal(content, path.suffix)
+            place = _index_of_checksum(content, path.suffix)
             if content[place : place + DIGITS] != _digits(content, place):
                 raise ValueError("its content does not match its own digest")
 
 
-def _seal(path: Path) -> None:
+def _write_checksum(path: Path) -> None:
     content = path.read_bytes()
-    place = _place_of_seal(content, path.suffix)
+    place = _index_of_checksum(content, path.suffix)
     with path.open("r+b") as file:
         file.seek(place)
         file.write(_digits(content, place))
 
 
-def _place_of_seal(content: bytes | mmap, suffix: str) -> int:
+def _index_of_checksum(content: bytes | mmap, suffix: str) -> int:
     """Return the index of the checksum's digits. Raises ValueError."""
-    found = content.rfind(SEAL) if suffix in SEALED_AT_THE_END else content.find(SEAL)
+    found = content.rfind(CHECKSUM) if suffix in CHECKSUM_AT_THE_END else content.find(CHECKSUM)
     if found < 0:
         raise ValueError("it has no digest")
-    return found + len(SEAL)
+    return found + len(CHECKSUM)
 
 
 def _digits(content: bytes | mmap, place: int) -> bytes:

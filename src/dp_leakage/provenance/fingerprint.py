@@ -41,9 +41,9 @@ class _Kept:
     """Cache shared with other processes.
 
     Attributes:
-        found: what the parser found: digest of a file's bytes → `Parsed`; and what `worked_out`
+        found: results of the parser: digest of a file's bytes → `Parsed`; and results of `worked_out`
             names.
-        recipes: what fingerprints were taken of: fingerprint → each `Recipe` for it. There are several if files of the
+        recipes: contents of fingerprints: fingerprint → each `Recipe` for it. There are several if files of the
             user have the same name and content.
     """
 
@@ -157,7 +157,7 @@ def is_unchanged(fingerprint: str, file: Path, code_is_known: bool = False) -> b
 
     Args:
         fingerprint: result of `code_fingerprint` there.
-        file: what that process kept (`keep_in`). Without it nothing is known, and the answer is yes.
+        file: results cached by that process (`keep_in`). Without this file the answer is yes.
         code_is_known: whether this package's own code is known to be the same, so that only files of the user's can
             differ.
 

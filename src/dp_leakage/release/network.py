@@ -34,7 +34,7 @@ class FromRaw(nn.Module):
         model: the trained network.
         fitted: map from records to features.
         divisor: of the raw numbers.
-        fill: what stands for missing numbers, the shape of a record, NaN for nothing; None if nothing does.
+        fill: replacement of missing numbers, in the shape of a record, NaN without one; None if no number is replaced.
     """
 
     def __init__(self, model: nn.Module, fitted: Fitted, divisor: float, fill: np.ndarray | None) -> None:

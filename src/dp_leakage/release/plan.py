@@ -59,7 +59,7 @@ class Plan:
         fitted: map from a raw row to features.
         training: with its noise.
         told: the training as numbers, see `statement.training_told`.
-        declared: what the study says about the data and the decision, see `DECLARED`.
+        declared: the study's statements about the data and the decision, see `DECLARED`.
         outside: sentences about what ε does not cover, in addition to `outside.follows_from`.
     """
 

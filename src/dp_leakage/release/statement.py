@@ -129,7 +129,7 @@ def enough_noise(told: Json, selection: Json | None, epsilon: float | None, delt
     Args:
         told: from `training_told`, with the noise of one training at ``epsilon``.
         selection: see `SELECTION`; None: no choice.
-        epsilon: None if the study sets the noise itself, which then stays.
+        epsilon: None if the study sets the noise itself, which is then not changed.
         delta: of ``epsilon``.
 
     Raises:

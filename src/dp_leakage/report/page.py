@@ -13,7 +13,7 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.utilities import ACCURACY, label_of
 from dp_leakage.data.roles import POOL
 from dp_leakage.metrics.spent import POISSON
-from dp_leakage.provenance.files import UNSEALED
+from dp_leakage.provenance.files import BLANK_CHECKSUM
 from dp_leakage.report import tables
 from dp_leakage.report.added import added_claims
 from dp_leakage.report.answer import Answer, answers, singled_out
@@ -132,7 +132,7 @@ def render(context: ReportContext) -> str:
     script = f"\n{SCRIPT.read_text(encoding='utf-8')}"
     figures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        seal=UNSEALED,
+        checksum=BLANK_CHECKSUM,
         table_style=Markup(STYLE),
         script=Markup(script),
         allowed=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",

@@ -36,9 +36,9 @@ from dp_leakage.table.tables import Table
 from dp_leakage.table.words import name
 
 RELATION = re.compile(r"\b(?:add_remove|replace_one|zero_out)\b")
-RANKED = ("non-members that look as much like members, or more", "named by the attack")
-EVIDENCE = "evidence: score in less out, in standard errors"
-COUNTED = ("named where it was in training", "named where it was not")
+RANKED = ("non-members with at least this score", "identified by the attack")
+EVIDENCE = "evidence: score in minus out of training, in standard errors"
+COUNTED = ("identified when in training", "identified when not in training")
 PICTURE = "data:image/png;base64,"
 ANSWERED = {"yes": "yes", "no": "no", "open": "undecided"}
 
@@ -54,8 +54,8 @@ def settings(found: list[Answer]) -> list[Table]:
         "protects",
         "front",
         "{use}",
-        "lost of the best undefended",
-        "lost of its own undefended",
+        "loss to the best undefended",
+        "loss to its own undefended",
         "strongest attack",
         "advantage",
         *(f"TPR at {100 * rate:g} % FPR" for rate in rates),

@@ -31,7 +31,7 @@ def verdicts(metrics: pd.DataFrame) -> list[str]:
                 rows["partition"] == "random" if "partition" in rows else [False] * len(rows)
             ):
                 row = own.loc[own["value"].idxmax()]
-                reached_use = f"{100 * row['value']:.0f} % of new records right"
+                reached_use = f"{100 * row['value']:.0f} % of new records classified correctly"
                 if row["metric"] == METRIC:
                     reached_use = f"{label_of(row['of'])} {fraction(row['value'])}"
                 at = f" at {cell_words(row)}" if series.accountant else ""
@@ -39,14 +39,14 @@ def verdicts(metrics: pd.DataFrame) -> list[str]:
                 reached = leak.get(tuple(row[CELL]))
                 if reached is not None:
                     judged = "" if reached.advantage.low > 0 else "; chance alone could explain the advantage"
-                    words = f"an attacker reaches {reach_words(reached)}{judged}"
+                    words = f"an attacker has {reach_words(reached)}{judged}"
                     found.append(f"{heading} · {label}: {reached_use}{at}; {words}.")
     return found
 
 
 def reach_words(leak: Leak) -> str:
     """Describe the attacks' success: ``an advantage of 0.4 [0.3, 0.5] (ATTACK), and the attack that is strongest at 1 %
-    FPR names 12 % […] …``.
+    FPR identifies 12 % […] …``.
     """
     return f"an advantage of {interval(*leak.advantage)} ({_by_words(leak)}){_named(leak)}"
 
@@ -56,11 +56,11 @@ def _named(leak: Leak) -> str:
     if not leak.tprs:
         return ""
     if leak.tried == 1:
-        return f", and names {_at_rates(leak.tprs)}"
+        return f", and identifies {_at_rates(leak.tprs)}"
     if len(leak.tprs) > 1:
-        return f", and the attack that is strongest at each rate names {_at_rates(leak.tprs)}"
+        return f", and the attack that is strongest at each rate identifies {_at_rates(leak.tprs)}"
     ((fpr, tpr),) = leak.tprs.items()
-    return f", and the attack that is strongest at {_rate(fpr)} names {_of_members(tpr)}"
+    return f", and the attack that is strongest at {_rate(fpr)} identifies {_of_members(tpr)}"
 
 
 def _at_rates(tprs: Mapping[float, Estimate]) -> str:

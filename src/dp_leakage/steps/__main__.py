@@ -37,7 +37,7 @@ def wanted(study: str, asked: str) -> tuple[str, list[str]]:
     ('results/quickstart/digits/mlp/none/metrics.parquet', [])
 
     Raises:
-        UserError: many jobs make it.
+        UserError: many jobs make the target.
     """
     name, *parts = study.split("-")
     config = [f"{'engine' if part == OPACUS else 'scale'}={part}" for part in parts]

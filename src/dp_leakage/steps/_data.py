@@ -46,7 +46,7 @@ def checked_dataset(arrays: dict[str, np.ndarray], path: Path) -> Dataset:
     check_arrays(checked, expected, str(path))
     for role in (OUTSIDERS, trained_role(roles)):
         if role not in roles:
-            raise UserError(f"{path}: array {role!r} is missing; a study's records have that role")
+            raise UserError(f"{path}: array {role!r} is missing; the records of a study must have this role")
     check_distinct(np.concatenate([arrays[role] for role in roles]), f"{path}: the arrays of roles together")
     return dataset_of(arrays)
 

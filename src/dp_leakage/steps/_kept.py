@@ -26,7 +26,7 @@ class Kept:
 
     Attributes:
         count: number of models; 0: all are to be trained.
-        tensors: what their file holds, by name; empty without models.
+        tensors: contents of the models' file, by name; empty without models.
         axes: axis of the models in a tensor, where it is not the first.
         history: rows of their history.
         seconds: time that their training took.
@@ -45,7 +45,7 @@ class Kept:
         return {name: np.concatenate([own, others[name]], self.axes.get(name, 0)) for name, own in self.tensors.items()}
 
     def with_history(self, others: History) -> History:
-        """Return the history of all models, epoch by epoch; the other rows count their models from 0."""
+        """Return the history of all models, epoch by epoch; the further rows count their models from 0."""
         rows = [*self.history, *(row | {"model": row["model"] + self.count} for row in others)]
         return sorted(rows, key=lambda row: (row["epoch"], row["model"]))
 
@@ -53,9 +53,9 @@ class Kept:
 def kept_models(settings: Json, models: Path, history: Path, timing: Path, made: Json) -> Kept:
     """Return the models that an earlier run trained by the same settings, except for the number of repeats.
 
-    None are kept of files that are missing, damaged, or of other settings or code. On a GPU, batched kernels round
-    differently with other models beside a model, and another version of a package may too: all are then trained again,
-    and the log says so.
+    No model is kept if a file is missing, damaged, or of other settings or code. On a GPU, batched kernels round
+    differently with other models in the batch, and so may another version of a package. All models are then trained
+    again, and the log says so.
 
     Args:
         settings: of step ``train``.

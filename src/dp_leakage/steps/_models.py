@@ -73,7 +73,7 @@ def device_of(device: str) -> str:
     possible.
 
     Raises:
-        UserError: there is no such device.
+        UserError: the device does not exist.
     """
     if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
         return "cpu"

@@ -30,7 +30,7 @@ from dp_leakage.training.checkpoint import Checkpoint, checkpoint_beside, forget
 from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
-from dp_leakage.training.watch import Watch
+from dp_leakage.training.watch import WhiteBoxObserver
 
 # Settings of the training that makes a worst-case start.
 START: Json = {"optimizer": "adam", "learning_rate": 0.01, "batch_size": 50}
@@ -130,8 +130,8 @@ def _watch(
     replaced: bool,
     groups: torch.Tensor | None,
     seed: int,
-) -> Watch | None:
-    """Return the `Watch` of this design; None for canaries that are ordinary records without an observer."""
+) -> WhiteBoxObserver | None:
+    """Return the `WhiteBoxObserver` of this design; None for canaries that are ordinary records without an observer."""
     scored = design.score == "white_box"
     if not scored and replaced:
         return None
@@ -146,7 +146,7 @@ def _watch(
         company = [fixed[groups[fixed] == groups[held[of == place][0]]] for place in range(design.canaries)]
         units = _with(company, held, of), _with(company, other, of)
     hidden = claimed is not None and claimed.sampler not in UNAMPLIFIED
-    return Watch(
+    return WhiteBoxObserver(
         placed.first,
         held,
         other,

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.provenance.files import check_seal, write_text
+from dp_leakage.provenance.files import verify_checksum, write_text
 from dp_leakage.report import headlines
 from dp_leakage.report.overview import Entry, render
 
@@ -35,8 +35,8 @@ def _entry(study: Path) -> Entry:
         return Entry(study.name, study.name, trouble="not finished")
     finished = f"{datetime.fromtimestamp(_written(study)):%Y-%m-%d %H:%M}"
     try:
-        check_seal(page)
-        check_seal(claims)
+        verify_checksum(page)
+        verify_checksum(claims)
         content = json.loads(claims.read_text(encoding="utf-8"))
         title, reduced, answers = str(content["title"]), str(content["reduced"]), tuple(map(str, headlines(content)))
     except (UserError, KeyError, TypeError, ValueError):

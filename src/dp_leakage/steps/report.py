@@ -129,7 +129,7 @@ def _elsewhere(spec: Json, compared: list[Path], made: list[list[str]]) -> Elsew
 
     Args:
         spec: the study.
-        compared: what such a model says, followed by what its references say; then the next model's.
+        compared: the outputs of an external model, followed by those of its references, then the next model's.
         made: for each model its data set, its name and the identities of these two files.
     """
     like = {}
@@ -206,7 +206,7 @@ def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[C
 
     Args:
         scores: files of membership attacks.
-        made: for each, its data set, model, defense, attack and identity.
+        made: data set, model, defense, attack and identity of each file.
         spec: the study.
         shown: the scores to use.
     """

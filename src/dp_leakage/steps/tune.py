@@ -78,7 +78,8 @@ def _score(
 def _folds(rows: np.ndarray, person: np.ndarray | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """Return the training and evaluation rows of each model, (FOLDS, …), and the included training rows if not all are.
 
-    A person's records lie in one fold. So folds differ in length, and the longer ones are not evaluated to their end.
+    A person's records lie in one fold. So folds differ in length, and the last records of longer folds are not
+    evaluated.
     """
     if person is None:
         return *map(torch.from_numpy, folds(rows)), None

@@ -73,8 +73,8 @@ def load_study(
         engine: in place of ``ensemble`` wherever the file says that, or nothing.
         asked: whether a study was requested, by its name. Only then must it have the scale, and is it computed what its
             audits reach.
-        place: where the overrides were read, for the error message.
-        data_dir: where published sets are; a data set whose file is not there is replaced by its ``stand_in``.
+        place: source of the overrides, for the error message.
+        data_dir: folder of published sets; a data set without its file is replaced by its ``stand_in``.
 
     Raises:
         UserError: whatever is wrong with the file, in one sentence.

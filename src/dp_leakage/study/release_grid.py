@@ -53,7 +53,7 @@ def rate_told(training: Json, rate: float) -> Json:
 
 
 def _changed(settings: Json, values: Json) -> Json:
-    """Return settings with other values of the training or, for all other keys, of the architecture."""
+    """Return settings with changed values: of the training if it has the key, otherwise of the architecture."""
     training, architecture = settings["training"], settings["architecture"]
     for key, value in values.items():
         if key == "learning_rate":

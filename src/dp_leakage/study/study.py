@@ -23,7 +23,7 @@ class Study:
         name: folder below ``results``: the study's name, with the scale unless that is ``paper``, and with the engine
             that the config sets in place of ``ensemble``.
         spec: the study file after overrides and scale, as the schema describes it.
-        folder: where its file lies, and what belongs to it alone.
+        folder: folder of its file and of further files of this study.
         scale: ``paper``, ``small`` or ``smoke``.
         contents: digests of the user's files that settings were made from so far: name in the study → SHA-256.
     """

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.provenance.files import REBUILD, check_seal
+from dp_leakage.provenance.files import REBUILD, verify_checksum
 
 SHOWN = 5  # the most names in a complaint
 
@@ -38,6 +38,6 @@ def _of_figure(path: Path) -> None:
 
 
 CHECKS: dict[str, Callable[[Path], None]] = {
-    **dict.fromkeys((".npz", ".safetensors", ".parquet", ".json", ".html"), check_seal),
+    **dict.fromkeys((".npz", ".safetensors", ".parquet", ".json", ".html"), verify_checksum),
     **dict.fromkeys((".png", ".pdf", ".tex", ".csv"), _of_figure),
 }

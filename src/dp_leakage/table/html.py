@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from dp_leakage.provenance.files import UNSEALED
+from dp_leakage.provenance.files import BLANK_CHECKSUM
 from dp_leakage.table import palette
 from dp_leakage.table.tables import Table, Tables
 
@@ -36,7 +36,7 @@ PAGE = Markup("""\
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta name="dp-leakage" content="{seal}">
+<meta name="dp-leakage" content="{checksum}">
 <meta name="made-from" content="{made_from}">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{title}</title>
@@ -96,7 +96,7 @@ def to_page(shown: Tables, made_from: str, banner: str = "") -> str:
         banner: words above everything; "" for none.
     """
     return PAGE.format(
-        seal=UNSEALED,
+        checksum=BLANK_CHECKSUM,
         made_from=made_from,
         title=shown.title or "",
         palette=Markup(palette.style()),

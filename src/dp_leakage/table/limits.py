@@ -29,7 +29,7 @@ def proven_tprs(proven: pd.DataFrame) -> Limits:
     """Return a function of a cell and of rates (n,) in [0, 1]: the largest TPR that any attack on the cell can have
     at each.
 
-    It is 1 where nothing is proven.
+    It is 1 without a proof.
     """
     rows = proven[proven["metric"] == "tpr_proven"].sort_values("fpr")
     curves = {cell: (part["fpr"].to_numpy(), part["value"].to_numpy()) for cell, part in rows.groupby(CELL)}

@@ -235,7 +235,7 @@ def by_names(row: Mapping[str, Any], printed: Mapping[str, str], names: Names) -
 
 
 def budget_of(row: Mapping[str, Any]) -> float:
-    """Return the ε of a printed row; NaN where it states none."""
+    """Return the ε of a printed row; NaN if it states no ε."""
     try:
         return float(row["epsilon"])
     except ValueError:
@@ -252,7 +252,7 @@ def quoted(printed: Mapping[str, str]) -> str:
 
 
 def _reason(row: Mapping[str, Any], printed: Mapping[str, str], names: Names) -> str:
-    """Return why a printed row has no counterpart here; empty where it has one."""
+    """Return why a printed row has no counterpart here; empty if it has a counterpart."""
     if row["metric"] in names.derived:
         return names.derived[row["metric"]]
     if "external" in printed:

@@ -42,16 +42,16 @@ NAMES = {
 WORDS = {
     "accuracy_loss": "accuracy loss (fraction of\nthe non-private accuracy)",
     "test_accuracy": "test accuracy (fraction right)",
-    "utility_loss": "loss of use (fraction of what\nthe non-private model reaches)",
+    "utility_loss": "loss of use (fraction of\nthe non-private model's use)",
     "test_utility": "use on new records",
     "train_accuracy": "training accuracy (fraction right)",
     "mia_distance": "MIA distance to the class's\nnearest training image",
     "membership_auc": "area under the attack's ROC\n(0.5 is guessing)",
-    "reached_advantage": "advantage that an attacker reaches\n(true − false positive rate)",
-    "reached_tpr": "members that an attacker names\n(true positive rate)",
+    "reached_advantage": "advantage of the attacker\n(true − false positive rate)",
+    "reached_tpr": "members that the attacker identifies\n(true positive rate)",
     "membership_advantage": "advantage of the attack's own decision\n(true − false positive rate)",
     "attribute_advantage": "attack advantage\n(difference of rates)",
-    "attribute_added": "right guesses of an attribute,\nless those without the model",
+    "attribute_added": "right guesses of an attribute,\nminus right guesses without the model",
 }
 
 

@@ -24,8 +24,8 @@ class Checkpoint:
 
     Attributes:
         path: the file; its folder must exist.
-        identity: what the job computes (cell and code), as an opaque string that may be part of a file's name: a file
-            with another one is refused.
+        identity: identity of the job's result (cell and code), an opaque string that may be part of a file's name: a
+            file with another one is refused.
         interval: seconds between two saves; 0 saves after every epoch.
     """
 

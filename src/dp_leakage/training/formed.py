@@ -13,7 +13,7 @@ the noise. Then removing a person moves the sum by at most C(1 + `released.SLACK
 3. A term depends on the model and on the person's own records, and on nobody else's. In a pass, a person takes the
    place that a model has in an ensemble: a product of its own, in a part of memory of its own, padded to a length that
    only the person's number of records decides. For layers whose bytes would depend on the other models in a pass
-       (`lanes.lane_size`), people pass one at a time.
+       (`model_batches.model_batch_size`), people pass one at a time.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.training import flat
 from dp_leakage.training.backward import backpropagate
 from dp_leakage.training.gradients import Program
-from dp_leakage.training.lanes import pass_width
+from dp_leakage.training.model_batches import pass_width
 from dp_leakage.training.samplers import Batch, Persons
 
 EXACT = 2.0**53  # whole numbers below are sums of float64 without rounding
@@ -37,7 +37,7 @@ CACHE_BYTES = 1 << 24  # of the formed terms of a pass
 
 
 def check_size(program: Program, grid: float, persons: int) -> None:
-    """Raise UserError if there are so many people that the sum of their terms could round.
+    """Raise UserError if there are too many people for an exact sum of their terms.
 
     Args:
         program: of the training.
@@ -94,15 +94,15 @@ def _means(program: Program, rows: Tensor, weights: Tensor) -> Tensor:
     """Return the mean gradient of each person, (G, P), from the rows (G, n) of their records and their
     weights (G, n).
     """
-    (lane,) = program.lanes
+    (model_batch,) = program.model_batches
     count = len(rows)
     found = program.x.new_zeros(count, flat.size(program.layers))
     into = flat.views(program.layers, found)
-    parameters = {name: view.expand(count, *view.shape[1:]) for name, view in lane.parameters.items()}
+    parameters = {name: view.expand(count, *view.shape[1:]) for name, view in model_batch.parameters.items()}
     width = _width(program)
     for own, shares in zip(rows.split(width, 1), weights.split(width, 1), strict=True):
         records = program.x[own], program.y[own]
-        backpropagate(program.layers, parameters, *records, lane.dropout * count).add_weighted_sum(shares, into)
+        backpropagate(program.layers, parameters, *records, model_batch.dropout * count).add_weighted_sum(shares, into)
     return found
 
 

@@ -28,7 +28,7 @@ MEANS = 1 << 28  # numbers of the mean gradients that one pass holds at once
 
 
 @dataclass(frozen=True)
-class Lane:
+class ModelBatch:
     """A model batch: models that share a pass, with views of their parameters and gradients (name → (k, …))."""
 
     models: range
@@ -36,7 +36,7 @@ class Lane:
     gradient: Parameters
     dropout: list[Generator]
 
-    def alone(self, place: int) -> "Lane":
+    def alone(self, place: int) -> "ModelBatch":
         """Return one model of the model batch, by index, as a model batch."""
         if len(self.models) == 1:
             return self
@@ -44,7 +44,7 @@ class Lane:
         parameters, gradient = (
             {name: view[own] for name, view in views.items()} for views in (self.parameters, self.gradient)
         )
-        return Lane(self.models[own], parameters, gradient, self.dropout[own])
+        return ModelBatch(self.models[own], parameters, gradient, self.dropout[own])
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ class Program:
         mechanism: None for plain training.
         divisor: divides a bounded sum: the expected number of units in a batch, which does not depend on any record.
         gradient: flat buffer (K, P).
-        noise: what the mechanism adds to ``gradient``, or makes of each unit's gradient.
-        lanes: the model batches.
+        noise: noise that the mechanism adds to ``gradient``, or to each unit's gradient.
+        model_batches: the model batches.
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
         lengths: (n,), see `backward.record_lengths`.
         tiles: the records of tiles, see `tiles.tile_sizes`; None if units have too many records for them.
         fixed: the models' fixed tensors, name → (K, …).
-        viewing: the views of each example; lanes then have one model. None for the examples as they are.
+        viewing: the views of each example; model_batches then have one model. None for the examples as they are.
     """
 
     layers: Layers
@@ -74,7 +74,7 @@ class Program:
     divisor: float
     gradient: Tensor
     noise: Noise
-    lanes: list[Lane]
+    model_batches: list[ModelBatch]
     width: int
     multiple: int = 1
     lengths: Tensor | None = None
@@ -127,44 +127,46 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0, apart: 
         (examples,) = on_device([lay_out(program, batches)], program.x.device)
         add_examples(program, examples, apart)
         return
-    for lane in program.lanes:
-        own = [batches[model] for model in lane.models]
+    for model_batch in program.model_batches:
+        own = [batches[model] for model in model_batch.models]
         assert program.mechanism is not None  # plain training bounds nothing, so every example is a unit
         if sums_examples(program.mechanism):
-            _add_whole_batches(program, lane, [rows for batch in own for rows in batch])
+            _add_whole_batches(program, model_batch, [rows for batch in own for rows in batch])
         elif program.noise.directs or program.mechanism.unit == BATCH:
-            for units in zip(*own, strict=True):  # where noise directs, lanes have one model; a batch is one unit
-                _add_units(program, lane, units)
+            for units in zip(
+                *own, strict=True
+            ):  # where noise directs, model batches have one model; a batch is one unit
+                _add_units(program, model_batch, units)
         elif program.tiles is not None:
-            _add_persons(program, lane, [Persons.of(batch) for batch in own])
+            _add_persons(program, model_batch, [Persons.of(batch) for batch in own])
         else:
             for place, batch in enumerate(own):
-                _add_large(program, lane.alone(place), Persons.of(batch))
+                _add_large(program, model_batch.alone(place), Persons.of(batch))
 
 
-def _add_persons(program: Program, lane: Lane, batches: list[Persons]) -> None:
+def _add_persons(program: Program, model_batch: ModelBatch, batches: list[Persons]) -> None:
     """Add the bounded mean gradients of the people, or (sub)classes, of a batch for each model of a model batch."""
     assert program.tiles is not None
     most = min(program.tiles[1], program.width)  # a watched person comes with all records, drawn ones perhaps with few
     if torch.cat([batch.sizes for batch in batches]).numpy().max(initial=0) > most:
         for place, batch in enumerate(batches):
-            _add_large(program, lane.alone(place), batch.where(batch.sizes > most))
+            _add_large(program, model_batch.alone(place), batch.where(batch.sizes > most))
         batches = [batch.where(batch.sizes <= most) for batch in batches]
     for persons in passes_of(batches, program.width):
         if any(map(len, persons)):
-            _add_side_by_side(program, lane, persons)
+            _add_side_by_side(program, model_batch, persons)
 
 
-def _add_side_by_side(program: Program, lane: Lane, batches: list[Persons]) -> None:
+def _add_side_by_side(program: Program, model_batch: ModelBatch, batches: list[Persons]) -> None:
     """As `_add_persons` for people whose records fit into one pass."""
     padded, _ = _padded(program, [batch.rows for batch in batches])
     rows = sent(padded, program.x.device)
     assert program.tiles is not None
     layout = lay_out_persons(batches, rows.shape[1], program.tiles).to(rows.device)
-    passed = _backpropagate(program, lane, rows)
+    passed = _backpropagate(program, model_batch, rows)
     # A model without persons goes over a record of another model, on which its parameters may overflow.
-    means = _finite_means(program, lane, passed, layout, rows.shape, all(map(len, batches)))
-    means.add_weighted_sum(_bound(program, means.norms), lane)
+    means = _finite_means(program, model_batch, passed, layout, rows.shape, all(map(len, batches)))
+    means.add_weighted_sum(_bound(program, means.norms), model_batch)
 
 
 class Means(NamedTuple):
@@ -172,7 +174,7 @@ class Means(NamedTuple):
 
     Attributes:
         passed: the pass, over records (K, B).
-        layout: where the records are.
+        layout: positions of the records.
         norms: (G,), finite.
         apart: int64 (g,), the people whose gradients cancel. Their means are formed, so that the vector with this
             length enters the sum.
@@ -185,25 +187,25 @@ class Means(NamedTuple):
     apart: Tensor
     formed: Parameters
 
-    def add_weighted_sum(self, scales: Tensor, lane: Lane) -> None:
+    def add_weighted_sum(self, scales: Tensor, model_batch: ModelBatch) -> None:
         """Add each model's sum of scale·mean to its gradient; scales (G,)."""
         of_persons = (scales / self.layout.sizes).index_fill_(0, self.apart, 0.0)
-        shape = len(lane.models), self.passed.parts[0].examples
+        shape = len(model_batch.models), self.passed.parts[0].examples
         of_records = torch.zeros(math.prod(shape), dtype=scales.dtype, device=scales.device)
         of_records.index_copy_(0, self.layout.places, of_persons.index_select(0, self.layout.persons))
-        self.passed.add_weighted_sum(of_records.view(shape), lane.gradient)
+        self.passed.add_weighted_sum(of_records.view(shape), model_batch.gradient)
         if not len(self.apart):
             return
         starts = self.layout.sizes.cumsum(0) - self.layout.sizes
         models = self.layout.places[starts[self.apart]] // shape[1]
         for name, own in self.formed.items():
             scaled = own * _for_each(scales[self.apart], own)
-            for model, view in enumerate(lane.gradient[name]):
+            for model, view in enumerate(model_batch.gradient[name]):
                 view.add_(scaled[models == model].sum(0))
 
 
 def _finite_means(
-    program: Program, lane: Lane, passed: BackwardPass, layout: Layout, shape: torch.Size, own: bool = True
+    program: Program, model_batch: ModelBatch, passed: BackwardPass, layout: Layout, shape: torch.Size, own: bool = True
 ) -> Means:
     """As `BackwardPass.finite` for people whose records (K, B) share a pass.
 
@@ -222,15 +224,17 @@ def _finite_means(
     width = torch.arange(int(sizes.max()), device=norms.device)
     first = (layout.sizes.cumsum(0) - layout.sizes)[apart, None]
     places = layout.places[first + width.minimum(sizes - 1)]
-    formed, lengths = _formed(passed, lane, places, (width < sizes).to(norms.dtype) / sizes)
+    formed, lengths = _formed(passed, model_batch, places, (width < sizes).to(norms.dtype) / sizes)
     return Means(passed, layout, norms.index_copy(0, apart, lengths), apart, formed)
 
 
-def _formed(passed: BackwardPass, lane: Lane, places: Tensor, weights: Tensor) -> tuple[Parameters, Tensor]:
+def _formed(
+    passed: BackwardPass, model_batch: ModelBatch, places: Tensor, weights: Tensor
+) -> tuple[Parameters, Tensor]:
     """Return weighted sums of the gradients at ``places`` (t, T) of a pass, name → (t, …), and their finite lengths
     (t,).
     """
-    sums = {name: view.new_zeros(len(places), *view.shape[1:]) for name, view in lane.gradient.items()}
+    sums = {name: view.new_zeros(len(places), *view.shape[1:]) for name, view in model_batch.gradient.items()}
     BackwardPass([part.taken(places) for part in passed.parts]).add_weighted_sum(weights, sums)
     return _finite(sums)
 
@@ -239,8 +243,8 @@ def lay_out(program: Program, batches: Sequence[Batch]) -> list[Examples]:
     """Return the examples of each model batch in a step of one batch per model, still on the CPU."""
     mean = program.mechanism is None
     return [
-        _side_by_side(program, [rows for model in lane.models for rows in batches[model]], mean)
-        for lane in program.lanes
+        _side_by_side(program, [rows for model in model_batch.models for rows in batches[model]], mean)
+        for model_batch in program.model_batches
     ]
 
 
@@ -268,8 +272,8 @@ def add_examples(program: Program, examples: list[Examples], apart: Apart | None
     Except for noise that waits and plugins, this work depends only on the shapes in ``examples`` and on a GPU never
     waits for a result, so it can be captured (see `graphs`).
     """
-    for lane, of_lane in zip(program.lanes, examples, strict=True):
-        _add_examples(program, lane, of_lane, apart)
+    for model_batch, of_model_batch in zip(program.model_batches, examples, strict=True):
+        _add_examples(program, model_batch, of_model_batch, apart)
 
 
 def adds_apart(program: Program) -> bool:
@@ -296,45 +300,47 @@ def sums_examples(mechanism: Mechanism | None) -> bool:
     return mechanism is not None and mechanism.unit == "example" and mechanism.block == "sum"
 
 
-def _add_examples(program: Program, lane: Lane, examples: Examples, apart: Apart | None) -> None:
+def _add_examples(program: Program, model_batch: ModelBatch, examples: Examples, apart: Apart | None) -> None:
     """Add the gradients if every example is a unit."""
     for rows, weights in examples.parts(program.width):
         if program.viewing is not None:
-            _add_views(program, program.viewing, lane, rows, weights)
+            _add_views(program, program.viewing, model_batch, rows, weights)
             continue
-        passed = _backpropagate(program, lane, rows)
+        passed = _backpropagate(program, model_batch, rows)
         if program.mechanism is None:
-            passed.add_weighted_sum(weights, lane.gradient)
+            passed.add_weighted_sum(weights, model_batch.gradient)
             continue
         passed, norms = passed.finite()
         if program.noise.directs:
-            program.noise.add_all_examples(passed, weights, lane.gradient, lane.models)
+            program.noise.add_all_examples(passed, weights, model_batch.gradient, model_batch.models)
             continue
         if program.mechanism.bound == PER_LAYER:
-            _add_by_layer(program, passed, weights, lane)
+            _add_by_layer(program, passed, weights, model_batch)
             continue
-        scales = example_scales(program.noise, norms, lane.models, weights)
+        scales = example_scales(program.noise, norms, model_batch.models, weights)
         if weights is not None:
             scales.mul_(weights)
-        passed.add_weighted_sum(scales, lane.gradient)
+        passed.add_weighted_sum(scales, model_batch.gradient)
         if apart is not None:
-            of_lane = views(program.layers, apart.sums[lane.models.start : lane.models.stop])
-            passed.add_weighted_sum(scales * apart.records[rows], of_lane)
+            of_model_batch = views(program.layers, apart.sums[model_batch.models.start : model_batch.models.stop])
+            passed.add_weighted_sum(scales * apart.records[rows], of_model_batch)
 
 
-def _add_views(program: Program, viewing: Viewing, lane: Lane, rows: Tensor, weights: Tensor | None) -> None:
+def _add_views(
+    program: Program, viewing: Viewing, model_batch: ModelBatch, rows: Tensor, weights: Tensor | None
+) -> None:
     """Add the mean gradients of each example's augmented copies, bounded as one, for a single model."""
     count, flat = viewing.views.count, rows.flatten()
-    x = varied(program.x.index_select(0, flat), viewing.views, viewing.generators[lane.models.start])
+    x = varied(program.x.index_select(0, flat), viewing.views, viewing.generators[model_batch.models.start])
     y = program.y.index_select(0, flat).repeat_interleave(count)
-    passed = backpropagate(program.layers, lane.parameters, x[None], y[None], lane.dropout)
+    passed = backpropagate(program.layers, model_batch.parameters, x[None], y[None], model_batch.dropout)
     given = torch.ones_like(rows, dtype=program.x.dtype) if weights is None else weights
     if program.mechanism is None:
-        passed.add_weighted_sum((given / count).repeat_interleave(count, 1), lane.gradient)
+        passed.add_weighted_sum((given / count).repeat_interleave(count, 1), model_batch.gradient)
         return
-    means = _finite_means(program, lane, passed, even_layout(len(flat), count).to(rows.device), y[None].shape)
-    scales = example_scales(program.noise, means.norms[None], lane.models, weights) * given
-    means.add_weighted_sum(scales[0], lane)
+    means = _finite_means(program, model_batch, passed, even_layout(len(flat), count).to(rows.device), y[None].shape)
+    scales = example_scales(program.noise, means.norms[None], model_batch.models, weights) * given
+    means.add_weighted_sum(scales[0], model_batch)
 
 
 def example_scales(noise: Noise, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:
@@ -344,7 +350,7 @@ def example_scales(noise: Noise, norms: Tensor, models: range, weights: Tensor |
     return bound_scales(norms, noise.mechanism.clip_norm, noise.mechanism.bound, noise.divisor)
 
 
-def _add_by_layer(program: Program, passed: BackwardPass, weights: Tensor | None, lane: Lane) -> None:
+def _add_by_layer(program: Program, passed: BackwardPass, weights: Tensor | None, model_batch: ModelBatch) -> None:
     """Add each layer's gradients, bounded separately."""
     assert program.mechanism is not None  # without a mechanism nothing is bounded
     share = layer_norm(program.mechanism.clip_norm, len(passed.parts))
@@ -352,7 +358,7 @@ def _add_by_layer(program: Program, passed: BackwardPass, weights: Tensor | None
         scales = bound_scales(part.norms(), share, PER_LAYER, program.divisor)
         if weights is not None:
             scales.mul_(weights)
-        part.add_weighted_sum(scales, lane.gradient)
+        part.add_weighted_sum(scales, model_batch.gradient)
 
 
 def _side_by_side(program: Program, batches: list[Tensor], mean: bool) -> Examples:
@@ -401,7 +407,7 @@ def sent(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.to(device, non_blocking=True)
 
 
-def _add_units(program: Program, lane: Lane, units: Sequence[Tensor]) -> None:
+def _add_units(program: Program, model_batch: ModelBatch, units: Sequence[Tensor]) -> None:
     """Add the bounded mean gradient of one unit's records, for each model of the model batch.
 
     Units go side by side if kernels then round as for one alone: that takes equal lengths, a multiple of
@@ -411,13 +417,13 @@ def _add_units(program: Program, lane: Lane, units: Sequence[Tensor]) -> None:
     together = all(len(unit) == count for unit in units) and not count % CPU_MULTIPLE and count <= program.width
     if len(units) > 1 and not together:
         for place, unit in enumerate(units):
-            _add_units(program, lane.alone(place), [unit])
+            _add_units(program, model_batch.alone(place), [unit])
         return
-    mean = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
+    mean = {name: torch.zeros_like(view) for name, view in model_batch.gradient.items()}
     for rows in torch.stack(list(units)).split(program.width, dim=1) if count else ():
         scales = program.x.new_full(rows.shape, 1 / count)
-        _backpropagate(program, lane, sent(rows, program.x.device)).add_weighted_sum(scales, mean)
-    _add_means(program, lane, mean)
+        _backpropagate(program, model_batch, sent(rows, program.x.device)).add_weighted_sum(scales, mean)
+    _add_means(program, model_batch, mean)
 
 
 def joins_units(device: torch.device) -> bool:
@@ -428,7 +434,7 @@ def joins_units(device: torch.device) -> bool:
     return device.type != "cpu"
 
 
-def _add_large(program: Program, lane: Lane, units: Persons) -> None:
+def _add_large(program: Program, model_batch: ModelBatch, units: Persons) -> None:
     """Add the bounded mean gradients of units of many records, for a single model.
 
     Each gradient is added separately, so long sums are cut in the same way as products (`products.CHAIN`).
@@ -436,53 +442,53 @@ def _add_large(program: Program, lane: Lane, units: Persons) -> None:
     if len(units) > CHAIN:
         number = torch.arange(len(units)) // CHAIN
         for chain in range(int(number[-1]) + 1):
-            sums = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
-            _add_large(program, replace(lane, gradient=sums), units.where(number == chain))
-            for name, view in lane.gradient.items():
+            sums = {name: torch.zeros_like(view) for name, view in model_batch.gradient.items()}
+            _add_large(program, replace(model_batch, gradient=sums), units.where(number == chain))
+            for name, view in model_batch.gradient.items():
                 view.add_(sums[name])
         return
     together = units.sizes <= (program.width if joins_units(program.x.device) else 0)
     for unit in units.where(~together):
-        _add_units(program, lane, [unit])
+        _add_units(program, model_batch, [unit])
     for (part,) in passes_of([units.where(together)], program.width):
         if len(part):
-            _add_in_one_pass(program, lane, part)
+            _add_in_one_pass(program, model_batch, part)
 
 
-def _add_in_one_pass(program: Program, lane: Lane, units: Persons) -> None:
+def _add_in_one_pass(program: Program, model_batch: ModelBatch, units: Persons) -> None:
     """As `_add_units` for units whose records fit into one pass: each is then a row of records, padded at weight 0."""
-    passed = _backpropagate(program, lane, sent(units.rows[None], program.x.device))
+    passed = _backpropagate(program, model_batch, sent(units.rows[None], program.x.device))
     sizes = units.sizes[:, None]
     width = int(sizes.max())
     places = sent(_places(sizes, width), program.x.device)
     weights = sent((torch.arange(width) < sizes).to(program.x.dtype) / sizes, program.x.device)
     at_once = max(1, MEANS // program.gradient.shape[1])
     for own, shares in zip(places.split(at_once), weights.split(at_once), strict=True):
-        means, lengths = _formed(passed, lane, own, shares)
+        means, lengths = _formed(passed, model_batch, own, shares)
         scales = _bound(program, lengths)
         for name, view in means.items():
-            lane.gradient[name].add_(torch.tensordot(scales, view, 1))
+            model_batch.gradient[name].add_(torch.tensordot(scales, view, 1))
 
 
-def _add_whole_batches(program: Program, lane: Lane, batches: list[Tensor]) -> None:
+def _add_whole_batches(program: Program, model_batch: ModelBatch, batches: list[Tensor]) -> None:
     """Add the noisy mean gradient of a batch for each model. Shorter batches are padded at weight 0."""
-    means = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
+    means = {name: torch.zeros_like(view) for name, view in model_batch.gradient.items()}
     for rows, weights in _side_by_side(program, batches, mean=True).parts(program.width):
         assert weights is not None  # of a mean
-        passed = _backpropagate(program, lane, sent(rows, program.x.device))
+        passed = _backpropagate(program, model_batch, sent(rows, program.x.device))
         passed.add_weighted_sum(sent(weights, program.x.device), means)
-    _add_means(program, lane, means)
+    _add_means(program, model_batch, means)
 
 
-def _add_means(program: Program, lane: Lane, mean: Parameters) -> None:
+def _add_means(program: Program, model_batch: ModelBatch, mean: Parameters) -> None:
     """Add one unit's mean gradient for each model, bounded or made noisy."""
     mean, lengths = _finite(mean)
     if program.noise.directs:
-        program.noise.add_all_units(mean, lane.gradient, lane.models)
+        program.noise.add_all_units(mean, model_batch.gradient, model_batch.models)
         return
     scales = _bound(program, lengths)
     for name, view in mean.items():
-        lane.gradient[name].addcmul_(view, _for_each(scales, view))
+        model_batch.gradient[name].addcmul_(view, _for_each(scales, view))
 
 
 def _finite(means: Parameters) -> tuple[Parameters, Tensor]:
@@ -508,9 +514,9 @@ def _bound(program: Program, norms: Tensor) -> Tensor:
     return bound_scales(norms, mechanism.clip_norm, mechanism.bound, program.divisor)
 
 
-def _backpropagate(program: Program, lane: Lane, rows: Tensor) -> BackwardPass:
+def _backpropagate(program: Program, model_batch: ModelBatch, rows: Tensor) -> BackwardPass:
     flat = rows.flatten()
     x = program.x.index_select(0, flat).view(*rows.shape, *program.x.shape[1:])
     y = program.y.index_select(0, flat).view(rows.shape)
     lengths = None if program.lengths is None else program.lengths.index_select(0, flat).view(rows.shape)
-    return backpropagate(program.layers, lane.parameters, x, y, lane.dropout, lengths)
+    return backpropagate(program.layers, model_batch.parameters, x, y, model_batch.dropout, lengths)

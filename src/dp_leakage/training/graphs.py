@@ -41,7 +41,7 @@ def gradient_step(program: Program) -> Callable[[list[Batch], int], None]:
 def pass_generators(program: Program) -> list[Generator]:
     """Return all generators that the passes draw from."""
     drops = any(layer.draws for layer in program.layers)
-    dropout = [generator for lane in program.lanes for generator in lane.dropout] if drops else []
+    dropout = [generator for model_batch in program.model_batches for generator in model_batch.dropout] if drops else []
     return dropout + (program.noise.generators if program.noise.directs else [])
 
 
@@ -60,7 +60,7 @@ class Replayed:
     """`fill_gradient` of one program. Its passes are captured when a shape first occurs, and then replayed.
 
     Args:
-        program: what the steps share; its mechanism must be `capturable`.
+        program: the inputs that all steps share; its mechanism must be `capturable`.
         capture: turns work that was done once into a function that repeats it.
     """
 
@@ -126,4 +126,4 @@ def _nothing() -> None:
 
 
 def _tensors(examples: list[Examples]) -> list[Tensor]:
-    return [tensor for of_lane in examples for tensor in of_lane if tensor is not None]
+    return [tensor for of_model_batch in examples for tensor in of_model_batch if tensor is not None]

@@ -139,7 +139,7 @@ def _check_batch(
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     except Exception as error:
-        raise UserError(f"{where}: it fails on a batch of {count}, as may be drawn: {error}") from error
+        raise UserError(f"{where}: it fails on a batch of {count} records, which sampling can draw: {error}") from error
     names = ["its output", *(f"the gradient of parameter '{name}'" for name in layer.parameter_shapes())]
     kept = _state(layer.workplace)
     again = _passed(layer, model, x)
@@ -238,8 +238,8 @@ def _check_removal(layer: TorchModule, model: Parameters, x: Tensor, where: str)
     for old, new in zip(whole, part, strict=True):
         if not torch.allclose(old[others], new, rtol=NEAR, atol=NEAR * largest, equal_nan=True):
             raise UserError(
-                f"{where}: the gradient of one record depends on how many others are in its batch; nothing but the "
-                "record itself may enter"
+                f"{where}: the gradient of one record depends on the number of other records in its batch; it may "
+                "depend on the record alone"
             )
 
 

@@ -95,7 +95,8 @@ def positions(sampler: str, count: int, batch_size: float) -> list[Tensor]:
     Args:
         sampler: one of `SAMPLERS`.
         count: n units.
-        batch_size: of which ⌈n / batch_size⌉ make an epoch; the rate of Poisson batches is batch_size/n.
+        batch_size: expected batch size; an epoch has ⌈n / batch_size⌉ batches, and Poisson batches have the sampling
+            probability batch_size/n.
     """
     if sampler == "shuffle":
         return list(permutation(count).split(int(batch_size)))

@@ -83,7 +83,7 @@ def draw_epoch(
         groups: int64 (m,), the (sub)class of each of the model's records, from 0.
         generator: the model's stream for batches. This call advances it by an amount that does not depend on ``held``.
         held: bool (m,), which of the rows the model trains on; None: all of them. A batch may then be empty.
-        turns: how many parts of the rows take turns, see `Mechanism.turns`; the steps go through them from epoch to
+        turns: number of cyclic Poisson subsets, see `Mechanism.turns`; the steps go through them from epoch to
             epoch.
         epoch: number of previous epochs.
     """
@@ -277,7 +277,7 @@ def records_of(drawn: Roster, positions: Sequence[Tensor], permuted: Callable[[i
     Args:
         drawn: the persons.
         positions: the people in each batch, int64.
-        permuted: draws a random order of so many numbers, int64.
+        permuted: draws a random order of a given number of indices, int64.
     """
     if drawn.most is not None:
         taken = (_taken(_shuffled(drawn, permuted), chosen) for chosen in positions)

@@ -82,7 +82,8 @@ def passes_of(batches: Sequence[Persons], width: int) -> Iterator[list[Persons]]
 
 
 def _pass_of(batch: Persons, width: int) -> Tensor:
-    """Return the index of each person's pass, by the position of the first record, with room for the last person."""
+    """Return the index of each person's pass, by the position of the person's first record, with room for the last
+    person."""
     if batch.rows.shape[0] <= width:
         return torch.zeros_like(batch.sizes)
     return (batch.sizes.cumsum(0) - batch.sizes) // (width + 1 - int(batch.sizes.max()))

@@ -20,8 +20,8 @@ from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.gradients import Program, bounds_examples, sums_examples
 from dp_leakage.training.graphs import gradient_step, take_steps
-from dp_leakage.training.lanes import Passes, cut, make_lanes, pass_width
 from dp_leakage.training.loop import History, run
+from dp_leakage.training.model_batches import Passes, cut, make_model_batches, pass_width
 from dp_leakage.training.module_probe import check_foreign
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.optimizers import Optimizer, Slots, slots
@@ -31,7 +31,7 @@ from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 from dp_leakage.training.tiles import SMALL, tile_sizes
 from dp_leakage.training.views import Viewing, Views, check_views, read_views
-from dp_leakage.training.watch import Watch
+from dp_leakage.training.watch import WhiteBoxObserver
 
 
 def train(
@@ -52,7 +52,7 @@ def train(
     checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[int], None] | None = None,
     initial: Parameters | None = None,
-    watch: Watch | None = None,
+    watch: WhiteBoxObserver | None = None,
 ) -> tuple[Ensemble, History]:
     """Train K models.
 
@@ -70,9 +70,9 @@ def train(
         trace: int64 (t,) rows of x whose losses the history keeps for each model and evaluated epoch.
         groups: int64 (n,): the (sub)class of each row of x, from 0, for the units ``class`` and ``subclass``, or the
             person for the unit ``person``; if it is missing, the classes y.
-        group_count: how many (sub)classes there are, also those without a record; None: the highest number and one.
+        group_count: number of (sub)classes, including those without a record; None: the highest number and one.
         device: ``cpu`` or ``cuda``.
-        checkpoint: where to save, and where to continue from.
+        checkpoint: file to save to and to continue from.
         on_epoch: called after each epoch with the number of finished epochs.
         initial: name → (…) parameters from which every model starts, instead of random ones.
         watch: scores canaries among the rows of x, step by step.
@@ -119,7 +119,7 @@ class EnsembleTraining:
     penalty: Tensor | None
     generators: dict[str, list[Generator]]
     draw: Callable[[int], list[list[Batch]]]
-    watch: Watch | None = None
+    watch: WhiteBoxObserver | None = None
     move_average: Callable[[int, int], None] | None = None
     prepare: Callable[[int], None] | None = None
     epoch: int = 0
@@ -196,7 +196,7 @@ def steps(training: EnsembleTraining) -> Iterator[None]:
 
 
 def _watched_steps(
-    training: EnsembleTraining, watch: Watch, drawn: list[tuple[Batch, ...]], first: int
+    training: EnsembleTraining, watch: WhiteBoxObserver, drawn: list[tuple[Batch, ...]], first: int
 ) -> Iterator[None]:
     for step, batches in enumerate(drawn, first):
         watch.step(training.program, training.fill_gradient, list(batches), step)
@@ -216,7 +216,7 @@ def start(
     device: str = "cpu",
     held: Tensor | None = None,
     initial: Parameters | None = None,
-    watch: Watch | None = None,
+    watch: WhiteBoxObserver | None = None,
     group_count: int | None = None,
 ) -> EnsembleTraining:
     """Create a training at epoch 0; the arguments are those of `train`."""
@@ -241,7 +241,7 @@ def start(
     noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
     persons = mechanism is not None and mechanism.unit == PERSON
     ragged = held is not None or (mechanism is not None and mechanism.sampler not in EVEN)
-    if device != "cpu" or persons:  # a canary's rows leave the batch; of records, lanes on a CPU keep its width
+    if device != "cpu" or persons:  # a canary's rows leave the batch; of records, model batches on a CPU keep its width
         ragged = ragged or watch is not None
     expected, deviation = batch_size * share, math.sqrt(batch_size * share) if ragged else 0.0
     tiles: tuple[int, int] | None = None
@@ -274,7 +274,7 @@ def start(
         divisor,
         gradient,
         noise,
-        make_lanes(layers, parameters, gradient, generators["dropout"], passes.models, rest),
+        make_model_batches(layers, parameters, gradient, generators["dropout"], passes.models, rest),
         passes.width,
         passes.multiple,
         record_lengths(layers, on_device),
@@ -304,7 +304,12 @@ def start(
 
 
 def _viewing(
-    views: Views, x: Tensor, mechanism: Mechanism | None, seeds: Sequence[int], device: str, watch: Watch | None
+    views: Views,
+    x: Tensor,
+    mechanism: Mechanism | None,
+    seeds: Sequence[int],
+    device: str,
+    watch: WhiteBoxObserver | None,
 ) -> Viewing:
     check_views(views, tuple(x.shape[1:]), mechanism)
     if watch is not None:

@@ -60,7 +60,7 @@ def check_views(views: Views, shape: tuple[int, ...], mechanism: Mechanism | Non
         mechanism: protection of each step.
 
     Raises:
-        UserError: they cannot be.
+        UserError: the records, or the mechanism, do not allow the augmentation.
     """
     if len(shape) != 3 or min(shape[1:]) <= views.shift:
         raise UserError(f"views need images of more than {views.shift} pixels a side, not records of shape {shape}")

@@ -1,8 +1,8 @@
 """Canaries in a training, and the information that a white-box observer of every step's result gains about them.
 
-Rows from `Watch.first` on are not records. The sampler draws them like any other row. Then they are removed from the
-batch, and the gradient that they represent, along one parameter or zero, goes through the step's own bound. So a
-canary can be present or absent while every model trains on equally many rows, and it can be a gradient that no record
+Rows from `WhiteBoxObserver.first` on are not records. The sampler draws them like any other row. Then they are removed
+from the batch, and the gradient that they represent, along one parameter or zero, goes through the step's own bound. So
+a canary can be present or absent while every model trains on equally many rows, and it can be a gradient that no record
 has.
 """
 
@@ -22,14 +22,14 @@ from dp_leakage.training import flat
 from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.gradients import Apart, Program, adds_apart, bounds_examples, example_scales, fill_gradient
-from dp_leakage.training.lanes import lane_size, make_lanes
+from dp_leakage.training.model_batches import make_model_batches, model_batch_size
 from dp_leakage.training.samplers import Batch
 
 LONG = 1e3  # length of a gradient canary before it is bounded, in units of C, so that every bound acts on it
 
 
 @dataclass
-class Watch:
+class WhiteBoxObserver:
     """White-box observer that scores m canaries step by step.
 
     Attributes:
@@ -87,8 +87,8 @@ class Watch:
         known = self.claimed is not None and self.claimed.noise_multiplier
         self.filter = list(program.noise.independent) if known else []
         passed = 2 * len(self.held) + CPU_MULTIPLE
-        size = lane_size(program.layers, parameters, program.mechanism, passed, program.x.shape[1:])
-        self.lanes = make_lanes(program.layers, parameters, program.gradient, [], size, program.fixed)
+        size = model_batch_size(program.layers, parameters, program.mechanism, passed, program.x.shape[1:])
+        self.model_batches = make_model_batches(program.layers, parameters, program.gradient, [], size, program.fixed)
         if self.along is None and len(self.filter) > 1:
             self.filter = []  # a record's gradient changes from step to step
         self.past = torch.zeros(max(len(self.filter) - 1, 0), 2, *self.scores.shape, dtype=torch.float64)
@@ -238,18 +238,18 @@ class Watch:
         shared = program.x[padded], program.y[padded]
         silent = program.noise.silent(seen)
         silent.divisor = 1.0
-        for lane in self.lanes:
-            of_lane = slice(lane.models.start, lane.models.stop)
-            x, y = (data.expand(len(lane.models), *data.shape) for data in shared)
-            passed, norms = backpropagate(program.layers, lane.parameters, x, y).finite()
+        for model_batch in self.model_batches:
+            of_model_batch = slice(model_batch.models.start, model_batch.models.stop)
+            x, y = (data.expand(len(model_batch.models), *data.shape) for data in shared)
+            passed, norms = backpropagate(program.layers, model_batch.parameters, x, y).finite()
             parts = [(passed, norms)]
             if mechanism is not None and mechanism.bound == PER_LAYER:
                 parts = [(BackwardPass([part]), part.norms()) for part in passed.parts]
             for part, lengths in parts:
-                scales = _scales(mechanism, silent, lengths, lane.models, len(parts))
-                found = part.directional_derivative(flat.views(program.layers, seen[of_lane])) * scales
-                along[of_lane, records] += found[:, : len(own)].double().cpu()
-                squares[of_lane, records] += (lengths * scales)[:, : len(own)].double().square().cpu()
+                scales = _scales(mechanism, silent, lengths, model_batch.models, len(parts))
+                found = part.directional_derivative(flat.views(program.layers, seen[of_model_batch])) * scales
+                along[of_model_batch, records] += found[:, : len(own)].double().cpu()
+                squares[of_model_batch, records] += (lengths * scales)[:, : len(own)].double().square().cpu()
         return along, squares
 
     def _projected_units(self, program: Program, seen: Tensor, units: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -303,11 +303,15 @@ def _scales(mechanism: Mechanism | None, silent: Noise, norms: Tensor, models: r
 def _without_noise(program: Program, batches: list[Batch]) -> Tensor:
     """Return the gradient of a step without its noise, (K, P)."""
     alone = torch.zeros_like(program.gradient)
-    lanes = [
-        replace(lane, gradient=flat.views(program.layers, alone[lane.models.start : lane.models.stop]))
-        for lane in program.lanes
+    model_batches = [
+        replace(
+            model_batch, gradient=flat.views(program.layers, alone[model_batch.models.start : model_batch.models.stop])
+        )
+        for model_batch in program.model_batches
     ]
     assert program.mechanism is not None  # plain training has no noise
     noise = program.noise.silent(alone)
-    fill_gradient(replace(program, mechanism=noise.mechanism, gradient=alone, noise=noise, lanes=lanes), batches)
+    fill_gradient(
+        replace(program, mechanism=noise.mechanism, gradient=alone, noise=noise, model_batches=model_batches), batches
+    )
     return alone

@@ -232,7 +232,7 @@ def invert(models: Ensemble, classes: np.ndarray, shape: tuple[int, ...], search
         models: K models.
         classes: int64 (C,), for which to find images.
         shape: of an image.
-        search: how.
+        search: settings of the search.
         seed: of the starts.
     """
     labels = torch.from_numpy(np.tile(classes, search.restarts)).expand(models.size, -1)
@@ -267,7 +267,7 @@ def objective(
         models: K models.
         w: (K, B, …).
         labels: int64 (K, B).
-        search: how.
+        search: settings of the search.
         generator: of the noise and the shifts, if there are any.
     """
     x = pixels(w, search.box)

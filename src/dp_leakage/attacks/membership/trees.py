@@ -7,7 +7,7 @@ def parameters(settings: dict[str, Any], seed: int, **objective: object) -> dict
     """Return LightGBM's parameters: one thread, deterministic.
 
     Args:
-        settings: of the attack: ``leaves`` (most in a tree) and ``learning_rate``.
+        settings: of the attack: ``leaves`` (the maximum in a tree) and ``learning_rate``.
         seed: ≥ 0, of any size.
         **objective: LightGBM's ``objective`` and its parameters.
     """

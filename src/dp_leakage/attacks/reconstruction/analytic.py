@@ -79,9 +79,9 @@ def _records(gradient: Tensor, batch: int, generator: Generator) -> Tensor:
 
     The nearest matrix of that rank (Eckart & Young) is LR, with L (outputs, batch) and X = Q⁻¹R for some Q. The column
     of Q that belongs to a record is orthogonal to the rows of L of all units that are inactive for the record, so LQ =
-    Δ has zeros there. Any other direction has fewer zeros, unless the layer is the last but one and the number of
-    classes does not exceed the number of records. So the search tries directions orthogonal to batch − 1 rows of L, and
-    keeps those with the most zeros.
+    Δ has zeros there. Any other direction has fewer zeros, except in the last hidden layer if there are at most as many
+    classes as records. So the search tries directions orthogonal to batch − 1 rows of L, and keeps the directions with
+    the most zeros.
     """
     gradient = gradient[gradient.any(1)]  # units that ignore all records say nothing
     if len(gradient) < batch:

@@ -99,7 +99,7 @@ def invert(
         label: (n, C) probabilities of the classes.
         shape: of one image.
         settings: of the attack.
-        device: where it works.
+        device: device for the computation.
         box: the least and the largest values of pixels, numbers or tensors (c, 1, 1).
     """
     precision = getattr(torch, settings["precision"])

@@ -19,7 +19,7 @@ from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import Layers, Parameters, initial_parameters, parameter_shapes
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
-from dp_leakage.training.gradients import Lane, Program, bounds_examples, fill_gradient
+from dp_leakage.training.gradients import ModelBatch, Program, bounds_examples, fill_gradient
 from dp_leakage.training.noise import start_noise
 
 
@@ -124,10 +124,12 @@ def released_gradients(
         name → (n / batch, …), means over the batch as in training.
     """
     step = x.new_zeros(1, flat.size(layers))
-    lane = Lane(range(1), {name: value[None] for name, value in parameters.items()}, flat.views(layers, step), [noise])
+    model_batch = ModelBatch(
+        range(1), {name: value[None] for name, value in parameters.items()}, flat.views(layers, step), [noise]
+    )
     units = float(batch if bounds_examples(mechanism) else 1)
     own = start_noise(mechanism, step, units, [noise], 1)
-    program = Program(layers, x, y, mechanism, units, step, own, [lane], width=batch)
+    program = Program(layers, x, y, mechanism, units, step, own, [model_batch], width=batch)
     rows = []
     with torch.no_grad():
         for batched in torch.arange(len(x)).split(batch):

@@ -219,5 +219,5 @@ def taken(values: Tensor, places: Tensor, first: int = 0) -> Tensor:
 
 
 def pooled_shape(shape: Shape, size: int, stride: int, padding: int) -> Shape:
-    """Return shape of a record (channels, height, width) after pooling."""
+    """Return the shape of a record (channels, height, width) after pooling."""
     return (shape[0], *((side + 2 * padding - size) // stride + 1 for side in shape[1:]))

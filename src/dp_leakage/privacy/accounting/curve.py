@@ -206,8 +206,8 @@ def noise_for(target: Target, training: Training, neighbors: Neighbors, delta: f
 
     Args:
         target: see ``Target``.
-        training: of which ``mechanism`` lacks its noise.
-        neighbors: between which the attacks choose, see ``rules.relation_of_game``.
+        training: a training whose ``mechanism`` lacks its noise.
+        neighbors: the neighboring relation of the attacks, see ``rules.relation_of_game``.
         delta: as for ``proven_curve``.
 
     Raises:

@@ -41,7 +41,7 @@ def accountant_named(name: str) -> Accountant:
     """Return an accountant's assumptions.
 
     Raises:
-        UserError: no such accountant.
+        UserError: the accountant does not exist.
     """
     if name not in ACCOUNTANTS:
         raise UserError(f"accountant: {name!r} is unknown; {nearest(name, ACCOUNTANTS)}.")

@@ -139,7 +139,7 @@ def gaussian(mu: float) -> TradeOff:
     """Return tpr = Φ(Φ⁻¹(fpr) + μ): exact for Gaussian noise without sampling (Dong, Roth & Su 2022, definition 6).
 
     Args:
-        mu: how far the neighboring trainings' outputs lie apart in standard deviations, ≥ 0; k compose to √(Σ μ²).
+        mu: distance of the neighboring trainings' outputs in standard deviations, ≥ 0; k of them compose to √(Σ μ²).
     """
     return TradeOff(lambda fpr: ndtr(ndtri(fpr) + mu), "gaussian")
 

@@ -62,8 +62,8 @@ class Accountant:
         claim: ``exact`` where batches are known in advance, and a bound where they are drawn at random; ``bound``
             (never below the true ε); or ``as_printed``: a paper's formula, which may be wrong outside its conditions.
         module: dotted name of the module that computes it, in a function ``epsilon(amount, case)``.
-        by_losses: whether that computes the privacy loss distribution of sampled Gaussian noise, which takes a second,
-            so that σ is searched from where ``rdp`` finds it.
+        by_losses: whether ``epsilon`` computes the privacy loss distribution of sampled Gaussian noise, which takes a
+            second, so that σ is searched from where ``rdp`` finds it.
     """
 
     noise: str
@@ -98,7 +98,7 @@ class Declaration:
             must be given.
         refused: keys of `PRIVATE` that do not apply to this mechanism.
         step: fields of `Mechanism` that are fixed, such as the unit.
-        bound: what bounds a unit if the entry does not say.
+        bound: the default bound of a unit.
         spelled: fields of `Mechanism` whose values are always part of a cell's name.
         amount: the name of its amount of noise: ``noise_multiplier``, or ``kappa``.
         private: whether it adds noise, and so has a budget and an accountant.
@@ -213,8 +213,8 @@ class Noise:
     def scales(self, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:
         """Return, for noise that ``bounds``, the factor that bounds and divides each gradient of norms (k, B).
 
-        ``weights`` (k, B) are 0 where there is no gradient; None if there are all. Called for every gradient of a step,
-        between `add` and `finish`.
+        ``weights`` (k, B) are 0 for missing gradients; None if no gradient is missing. Called for every gradient of a
+        step, between `add` and `finish`.
         """
         raise NotImplementedError
 

@@ -15,12 +15,13 @@ from dp_leakage.models.layers import Layers, Parameters, activation_floats
 from dp_leakage.models.products import CPU_MULTIPLE, takes_one_at_a_time
 from dp_leakage.privacy.mechanism import BATCH, Mechanism
 from dp_leakage.training import flat
-from dp_leakage.training.gradients import Lane
+from dp_leakage.training.gradients import ModelBatch
 from dp_leakage.training.graphs import capturable
 from dp_leakage.training.noise import directs, goes_alone
 
-# Bytes of activations. A lane of 8 MB takes up to a sixth less time than one of 4, larger ones hardly less (measured on
-# processors with 2 MB of cache a core). Whether a model is alone decides its bytes, the number of the others does not.
+# Bytes of activations. A model batch of 8 MB takes up to a sixth less time than one of 4, larger ones hardly less
+# (measured on processors with 2 MB of cache a core). A model's bytes depend on whether it is alone, but
+# not on the number of other models.
 ALONE_BYTES = 1 << 21  # a model with more is alone
 LANE_BYTES = 1 << 23
 PASS_BYTES = 1 << 28  # bytes of main memory for the activations of one pass on a CPU
@@ -34,9 +35,9 @@ ONE_SHAPE_SPREAD = 6.0  # standard deviations of a batch's length, where one sha
 SHARE_OF_GPU = 0.1  # share of its memory, so that four trainings fit with their graphs, which also hold activations
 
 
-def make_lanes(
+def make_model_batches(
     layers: Layers, parameters: Tensor, gradient: Tensor, dropout: list[Generator], size: int, fixed: Parameters
-) -> list[Lane]:
+) -> list[ModelBatch]:
     """Split the models of the flat buffers ``parameters`` and ``gradient`` (K, P) into model batches of ``size``
     models.
 
@@ -44,7 +45,7 @@ def make_lanes(
     """
     parts = [slice(start, min(start + size, len(parameters))) for start in range(0, len(parameters), size)]
     return [
-        Lane(
+        ModelBatch(
             range(own.start, own.stop),
             flat.views(layers, parameters[own]) | {name: tensor[own] for name, tensor in fixed.items()},
             flat.views(layers, gradient[own]),
@@ -54,7 +55,7 @@ def make_lanes(
     ]
 
 
-def lane_size(
+def model_batch_size(
     layers: Layers,
     parameters: Tensor,
     mechanism: Mechanism | None,
@@ -81,7 +82,7 @@ class Passes(NamedTuple):
     """Division of a training's batches into passes.
 
     Attributes:
-        models: the most models in one lane.
+        models: the most models in one model batch.
         width: the most records of one model in one pass. Larger batches are summed piece by piece.
         multiple: a batch is padded to a multiple of this many records.
     """
@@ -118,9 +119,9 @@ def cut(
             # What noise that directs draws depends on the width, which should not depend on other models' batches.
             least = expected + ONE_SHAPE_SPREAD * deviation if directs(mechanism) else 1
             multiple = RAGGED_MULTIPLE * math.ceil(least / RAGGED_MULTIPLE)
-        return Passes(lane_size(layers, parameters, mechanism, min(expected, most), shape), most, multiple)
+        return Passes(model_batch_size(layers, parameters, mechanism, min(expected, most), shape), most, multiple)
     width = math.ceil((expected + RAGGED_SPREAD * deviation) / CPU_MULTIPLE) * CPU_MULTIPLE
-    size = lane_size(layers, parameters, mechanism, width, shape)
+    size = model_batch_size(layers, parameters, mechanism, width, shape)
     if ragged and (any(layer.draws for layer in layers) or (mechanism is not None and mechanism.unit == BATCH)):
         size = 1  # a model's stream may only depend on its own batches, and whole batches of other lengths go alone
     if size == 1:
