@@ -92,7 +92,7 @@ ADDITIONS = {
         made = study(figures={"fig_dots": {"kind": "dots", "settings": {"size": 5}}})
         assert figure_settings(made, "fig_dots")["module"] == "dp_leakage.figures.dots"
         assert caption(made, "fig_dots") == "Accuracies."
-        refused(lambda: study(figures={"fig_dots": {"kind": "dots", "settings": {"size": 0}}}), "a whole number from 1")
+        refused(lambda: study(figures={"fig_dots": {"kind": "dots", "settings": {"size": 0}}}), "a whole number of at least 1")
         sys.path.append("tests/figures")
         import synthetic
         from dp_leakage.figures import draw
@@ -236,8 +236,7 @@ ADDITIONS = {
 ENTRY = """
 
 def _tempered(study, job):
-    group = {name: job[name] for name in ("dataset", "model", "group")}
-    asked = made(study, "query", None, **group, answers=SIGNALS)
+    asked = made(study, "query", None, dataset=job.dataset, model=job.model, group=job.group, answers=SIGNALS)
     return {"temperature": 2.0, "signals": asked, "code": step_code("temper")}
 
 
