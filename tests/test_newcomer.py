@@ -92,7 +92,8 @@ ADDITIONS = {
         made = study(figures={"fig_dots": {"kind": "dots", "settings": {"size": 5}}})
         assert figure_settings(made, "fig_dots")["module"] == "dp_leakage.figures.dots"
         assert caption(made, "fig_dots") == "Accuracies."
-        refused(lambda: study(figures={"fig_dots": {"kind": "dots", "settings": {"size": 0}}}), "a whole number of at least 1")
+        figures = {"fig_dots": {"kind": "dots", "settings": {"size": 0}}}
+        refused(lambda: study(figures=figures), "a whole number of at least 1")
         sys.path.append("tests/figures")
         import synthetic
         from dp_leakage.figures import draw
