@@ -47,7 +47,7 @@ def test_without_all_the_row_is_printed_that_the_options_ask_for(capsys, questio
 
 def test_a_risk_has_no_accountant(capsys):
     assert main(["risk", "--noise-multiplier", "1.1", "--accountant", "rdp", *TRAINING]) == 2
-    assert "error: --accountant belongs to ε" in capsys.readouterr().err
+    assert "error: --accountant is for ε" in capsys.readouterr().err
 
 
 def test_the_names_of_the_options_are_those_of_the_accountants():

@@ -160,7 +160,7 @@ def test_a_killed_training_goes_on_to_the_same_bytes(tmp_path):
 def test_coins_that_leave_nobody_and_coins_of_another_shape_are_refused():
     x, y = data_of("mlp")
     nobody = torch.zeros(1, 40, dtype=torch.bool)
-    for held, words in ((nobody, "none of 40 records"), (coins(1, 39), "must be that of")):
+    for held, words in ((nobody, "none of 40 records"), (coins(1, 39), "must have the shape of")):
         with pytest.raises(UserError, match=words):
             train(layers_of("mlp"), x, y, subsets_of(40, 1), [1], ADAM, held=held)
 
