@@ -208,7 +208,11 @@ PROMISED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROMISED)
 def test_a_setting_inside_both_limits_is_named_as_often_as_promised_and_as_by_an_oracle(name):
-    """Of 100 worlds of fixed seeds; the oracle knows which setting to test, on the same worlds."""
+    """Of 100 worlds; the oracle knows which setting to test, on the same worlds.
+
+    One attack: .74 at 16 repeats, .99 at 32. Three: .60 and 1.00. A quarter inside: 1.00. The oracle has the same. The
+    seeds are fixed; by fresh ones these rates would fail once in 600 times.
+    """
     rng, found = np.random.default_rng([74, len(name)]), []
     for _ in range(100):
         study = draw(WITHIN[name], max(PROMISED[name]), rng)

@@ -80,6 +80,10 @@ def test_as_many_worlds_are_decided_as_was_forecast():
 
 @pytest.mark.slow
 def test_of_a_hundred_that_are_forecast_to_decide_three_quarters_do():
+    """Of 112, 84 do, just enough; of 113 others (seed 5), 92. The seeds are fixed, so that only a change can fail it.
+
+    By fresh seeds, the pooled rate of .78 would fail once in six times.
+    """
     enough = [came for told, came in forecasts(600, seed=1) if told.probability >= WANTED]
     assert len(enough) >= 100
     assert np.mean(enough) >= 0.75

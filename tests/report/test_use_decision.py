@@ -170,6 +170,7 @@ def test_at_the_limits_hardly_anything_is_recommended():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AT_THE_LIMITS)
 def test_they_are_recommended_in_at_most_one_of_twenty_worlds_of_each_kind(name):
+    """Of 60, at most 11 at each number of repeats: fresh seeds and a rate of 5 % fail one of 24 once in 1,000 times."""
     wrong = counted(AT_THE_LIMITS[name], 60, (8, 16, 32), 6)[:, 0]
     assert max(wrong) <= binom.ppf(1 - ONCE_IN, 60, ALPHA)
 
