@@ -113,7 +113,7 @@ def nested(depth):
         ({"items": {"typ": "text"}}, "unknown key 'settings.a.items.typ'; did you mean 'type'"),
         ({"$ref": "#/$defs/alpa"}, "key 'settings.a.$ref' is '#/$defs/alpa'; did you mean '#/$defs/alpha'"),
         ({"type": "number"}, "key 'settings.a' lacks the key 'default'; it is required"),
-        ({"type": "integer", "minimum": 1, "default": 0}, "'settings.a.default' is 0; expected a whole number of at least 1"),
+        ({"type": "integer", "minimum": 1, "default": 0}, "is 0; expected a whole number of at least 1"),
         ({"minimum": 2, "maximum": 1, "type": "number", "default": 1.5}, "key 'settings.a.default' is 1.5"),
         (nested(200) | {"default": []}, "levels"),
         (object(), "settings.a"),
