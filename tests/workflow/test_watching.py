@@ -48,7 +48,7 @@ COUNTS = f"{JOBS + 1} of {JOBS + 1} jobs done in "
 
 @pytest.fixture
 def small(whole):
-    whole.edit("workflow/Snakefile", "if IS_RUN and", f"{RULES}\n\nif IS_RUN and")
+    whole.edit("workflow/Snakefile", "RULES = ", f"{RULES}\n\nRULES = ")
     return whole
 
 
