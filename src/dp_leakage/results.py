@@ -220,8 +220,10 @@ def _checked_scores(frame: "pd.DataFrame", said: Signals, path: Path) -> "pd.Dat
     """Check and return an attack's scores on the models of these signals. Raises UserError if they do not fit."""
     import numpy as np
 
-    if "repeat" not in frame or not len(frame):
-        raise UserError(f"{path} must have a column 'repeat' and a row; got the columns {', '.join(map(str, frame))}")
+    if "repeat" not in frame:
+        raise UserError(f"{path} must have a column 'repeat'; got the columns {', '.join(map(str, frame))}")
+    if not len(frame):
+        raise UserError(f"{path} must have at least one row; it is empty")
     for name, kind in SCORES.items():
         if name in frame and frame[name].dtype.kind != kind:
             raise UserError(f"{path}: column {name!r} must be of kind {kind!r}; got {frame[name].dtype}")

@@ -157,7 +157,7 @@ def _types(rule: str | Sequence[str]) -> Sequence[str]:
 
 
 def _names(schema: Schema) -> list[str]:
-    """Return the texts that are valid by name."""
+    """Return the strings that a schema lists as allowed values (``enum`` or ``const``)."""
     parts = [schema, *schema.get("anyOf", [])]
     values = [value for part in parts for value in part.get("enum", [part.get("const")])]
     return [value for value in values if isinstance(value, str)]

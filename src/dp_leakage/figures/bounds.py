@@ -21,10 +21,11 @@ BOUNDS = {
 
 
 def bounds_at(epsilon: np.ndarray, delta: float) -> dict[str, np.ndarray]:
-    """Return the three bounds on the advantage at budgets ε ≥ 0, each of shape (n,).
+    """Return three bounds on the advantage at budgets ε ≥ 0, each of shape (n,): for a budget that holds for
+    replace-one neighbors, for one that holds for add/remove (or zero-out) neighbors, and the bound papers print.
 
     With a fixed number of records, comparing a member with a non-member means one replacement: one removal and one
-    addition. So a budget for add/remove (or zero-out) neighbors bounds it at 2ε and (1 + e^ε)δ.
+    addition. So (ε, δ) for add/remove implies (2ε, (1 + e^ε)δ) for replacement, which bounds the advantage.
     """
     with np.errstate(over="ignore"):
         doubled_delta = np.minimum((1 + np.exp(epsilon)) * delta, 1.0)

@@ -23,8 +23,8 @@ FIGURE = {
     "cells": "bounded",
     "caption": "Target ε of each defense, accounted ε of its training (blue), and the lower bound proven by an audit "
     "(orange). A red bound, to the right of the accounted ε, proves an error. The blue mark is missing if the "
-    "training is not private or no valid accountant covers the neighbors of the axis. The bound is then compared "
-    "with the ε for other neighbors, converted to these.",
+    "training is not private, or if no valid accountant covers the neighbors that the axis names. In the second "
+    "case, the bound is compared with an ε for other neighbors, converted.",
 }
 
 MEASURED = "#d55e00"

@@ -171,7 +171,7 @@ def write_risk_limit(answer: Answer, writer: ClaimWriter) -> str:
 
 
 def name_assumptions(one: Setting, outside: Sequence[str], writer: ClaimWriter) -> str:
-    """Name the assumptions of a cell's proof, which its ε does not cover; "" without assumptions."""
+    """Name what a cell's privacy proof assumes beyond its ε; "" if it assumes nothing or nothing is proven."""
     if one.proven is None:
         return ""
     known = [*outside, *([one.grouping] if one.grouping else [])]

@@ -17,9 +17,9 @@ from dp_leakage.table.words import name
 
 
 def verdicts(metrics: pd.DataFrame) -> list[str]:
-    """Return one sentence per data set, model and defense: its use and the attacker's success.
+    """Return one sentence per data set, model and defense: the model's utility and the attacker's success.
 
-    If a defense has several budgets, the one with the largest use is described.
+    If a defense has several budgets, the sentence describes the one with the highest utility.
     """
     frame = chosen(metrics, {})
     leak = leaks(frame)

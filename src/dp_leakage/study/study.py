@@ -20,12 +20,12 @@ class Study:
     """A checked study at one scale.
 
     Attributes:
-        name: folder below ``results``: the study's name, with the scale unless that is ``paper``, and with the engine
-            that the config sets in place of ``ensemble``.
+        name: its folder in ``results``, ``STUDY[-SCALE][-ENGINE]``, such as ``quickstart-smoke-opacus``. The scale
+            ``paper`` and the engine ``ensemble`` are left out.
         spec: the study file after overrides and scale, as the schema describes it.
         folder: folder of its file and of further files of this study.
         scale: ``paper``, ``small`` or ``smoke``.
-        contents: digests of the user's files that settings were made from so far: name in the study → SHA-256.
+        contents: SHA-256 of each user file read so far to make the settings of steps, by its name in the study.
     """
 
     name: str

@@ -42,11 +42,13 @@ def beware(scale: str, sources: Mapping[str, str], made_up: Collection[str] = ()
 def with_origin(
     drawn: "DataFrame", scale: str, sources: Mapping[str, str], made_up: Collection[str] = ()
 ) -> "DataFrame":
-    """Return a figure's numbers; with the column ``scale`` at a reduced scale, and ``data_source`` there and for
-    synthetic data.
+    """Return a figure's numbers with their origin.
+
+    At a reduced scale they get the columns ``scale`` and ``data_source``, and at full scale ``data_source`` if a data
+    set is synthetic.
 
     Args:
-        drawn: a row per number; one without a column ``dataset`` is of all data sets.
+        drawn: a row per number. Without a column ``dataset``, every row is about all data sets.
         scale: as for `beware`.
         sources: as for `beware`.
         made_up: as for `beware`.

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "What model inversion makes of each class. In the first row the training images that come "
-    "nearest to the pictures below them. A picture that shows nothing may still be near to a thin digit: hold the "
-    "numbers against those of a black image.",
+    "caption": "Pictures of each class by model inversion. The first row shows the training images that are nearest to "
+    "the pictures below. Even a black picture is near to a thin digit, so compare each number with that of a black "
+    "picture.",
     "needs": "images",
     "settings": {
         "classes": {

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "What accuracy, and how far from the training images the inverted ones stay. A measure of "
-    "protection should rise as ε falls; gray lines are pictures that need no model.",
+    "caption": "Accuracy, and the distance of inverted pictures from the training images. If the distance measures "
+    "protection, it should rise as ε falls. Gray lines: the distance of pictures made without a model.",
     "settings": {
         "attack": {"$ref": "#/$defs/attack", "default": "inversion_l1"},
         "measure": {"$ref": "#/$defs/measure"},

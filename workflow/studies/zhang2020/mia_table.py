@@ -23,8 +23,8 @@ from dp_leakage.table.tables import Table, Tables
 
 FIGURE = {
     "table": True,
-    "caption": "How near each attack on the undefended model comes to the training images of each class, beside "
-    "pictures that need no model.",
+    "caption": "Distance between the pictures of each attack on the undefended model and the training images of each "
+    "class, beside pictures made without a model.",
     "settings": {
         "attacks": {
             "type": "array",

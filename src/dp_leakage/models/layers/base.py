@@ -65,7 +65,8 @@ class PerExample(Protocol):
         """(K, B): each example's gradient times ``direction`` (name → (K, …))."""
 
     def rows(self, examples: slice = ALL) -> Tensor:
-        """(K, n, rows, d): the gradients themselves, with the numbers of a row in the order of ``names``."""
+        """(K, n, rows, d): gradients of the n selected examples; a row holds its entries of each parameter in turn,
+        in the order of ``names``."""
 
     def taken(self, places: Tensor) -> PerExample:
         """Return the gradients of the examples at ``places``, int64 (t, T) from 0 to K·B − 1: (t, T) in place of

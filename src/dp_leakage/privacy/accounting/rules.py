@@ -151,8 +151,8 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
         )
     if mechanism.unit == "batch" and mechanism.noise != "vmf":  # which is drawn around the batch's sum
         raise UserError(
-            "unit: one record can change a batch's gradient by twice the clipping norm; accountant "
-            f"{accountant!r} counts it once; use unit 'example'."
+            "unit: 'batch' lets one record change the gradient by twice the clipping norm, and accountant "
+            f"{accountant!r} assumes once; use unit 'example'."
         )
 
 

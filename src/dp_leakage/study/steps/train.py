@@ -80,7 +80,7 @@ def train_settings(study: Study, cell: Cell) -> Json:
 
 
 def _trained(study: Study, settings: Json, cell: Cell, own: tuple[Path, ...] = ()) -> Json:
-    """Return settings of step ``train`` with the data, the code, and the content of models that exist already."""
+    """Return the settings of step ``train`` and what identifies its inputs: data set, code, and the user's models."""
     engine, files = settings["engine"], files_of(settings)
     read = {"read": content_of_model} if engine == "onnx" else {}
     content = {"content": [digest_of(study, file, **read) for file in files]} if files else {}
