@@ -168,11 +168,11 @@ def test_a_sampler_is_refused_exactly_where_the_accountant_does_not_support_it(n
         (lambda: check_sampler("rdp", "poison"), "sampler: 'poison' is unknown; did you mean 'poisson'"),
         (
             lambda: check_mechanism("zcdp", Mechanism(unit="batch")),
-            "change a batch's gradient by twice the clipping norm",
+            "change the gradient by twice the clipping norm",
         ),
         (
             lambda: check_mechanism("banded_gdp", Mechanism("cyclic", "batch", noise="banded")),
-            "change a batch's gradient by twice the clipping norm",
+            "change the gradient by twice the clipping norm",
         ),
         (lambda: check_mechanism("rdp", Mechanism(noise="vmf")), "'rdp' accounts for gaussian noise, not for 'vmf'"),
         (lambda: noise_multiplier("rdp", epsilon=0, **JAYARAMAN), "epsilon must be positive and finite; got 0"),
