@@ -75,6 +75,23 @@ def test_a_cancelled_job_is_named_and_a_rerun_repeats_no_finished_cell(cluster, 
     _finishes(remote, finished)
 
 
+def test_the_second_attempt_of_a_cancelled_submission_repeats_nothing_that_the_first_finished(
+    cluster, remote, finished
+):
+    process = remote.started(FIGURE, *PROFILE)  # which sends what fails once more
+    job = cluster.running("cell")
+    wait_for(lambda: len([*remote.results.glob("*/*/gaussian*/metrics.parquet")]) > 1)
+    subprocess.run(["scancel", job], check=True)
+    wait_for(lambda: job not in cluster.jobs())
+    there = _inodes(remote)
+    text, _ = process.communicate(timeout=900)
+    assert process.returncode == 0, text
+    assert "Trying to restart job" in text
+    after = _inodes(remote)
+    assert {path: after[path] for path in there} == there
+    _same(remote, finished)
+
+
 def test_a_job_over_its_time_limit_is_sent_again_with_twice_the_time(cluster, remote, finished):
     limited = ("--set-resources", "train_target:runtime=attempt")
     process = remote.started(FIGURE, *PROFILE, *limited)

@@ -1,7 +1,9 @@
 """Every file that a step reads, damaged in every way: refused by name, with nothing written. Without Snakemake."""
 
+import json
 import re
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from dp_leakage.steps import (
     project,
     query,
     report,
+    run,
     train,
 )
 from dp_leakage.study import CLASS_SCORES, SIGNALS, Study, paths
@@ -341,6 +344,35 @@ def judged(tiny):
     """The settings of the job that judges the private cell, and the files that it makes."""
     job = Job(*CELL)
     return settings_of_job(tiny.study, "judge", job), written(tiny.study, "judge", job)
+
+
+@pytest.fixture
+def attempt(tiny, monkeypatch):
+    """A function: trains the private cell as its job does; whether it trained."""
+    settings, called = train_settings(tiny.study, tiny.study.cell(*CELL)), []
+    written = {"models": "target.safetensors", "history": "training.parquet", "timing": "timing.json"}
+
+    def attempted(**changes):
+        files = [word for option, name in written.items() for word in (f"--{option}", f"{TARGET}/{name}")]
+        arguments = ["--settings", json.dumps(settings | changes), "--data", str(tiny.at(paths.DATA)), *files]
+        monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
+        called.clear()
+        run(lambda settings, **files: called.append(files), "data", *written, kept=tuple(written))
+        return bool(called)
+
+    return attempted
+
+
+@pytest.mark.parametrize("damaged", ["target.safetensors", "training.parquet", "timing.json"])
+def test_a_second_attempt_trains_only_where_a_file_is_missing_or_damaged(attempt, damaged):
+    assert not attempt()
+    assert attempt(seed=1)
+    for damage in DAMAGES.values():
+        whole = (Path(TARGET) / damaged).read_bytes()
+        damage(Path(TARGET) / damaged)
+        # What another cell made is told by its identity, which a file of seconds lacks.
+        assert attempt() or (damaged == "timing.json" and damage is _swap)
+        (Path(TARGET) / damaged).write_bytes(whole)
 
 
 @pytest.mark.parametrize("damaged", ["signals.npz", "attack/shokri.parquet", "measured/strongest.parquet"])

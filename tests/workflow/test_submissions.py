@@ -12,10 +12,27 @@ import pytest
 
 PROFILE = ("--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "1")
 # Notes its own call. A submission "runs" at once where FINISHED says what it would have made, and really runs where
-# BEFORE says what is done before it begins.
+# BEFORE says what is done before it begins. The first one ends as ENDS says, once two cells are trained.
 STAND_IN = """#!{python}
-import json, os, shutil, subprocess, sys
+import json, os, shutil, signal, subprocess, sys, time
 from pathlib import Path
+
+def trained():
+    return sorted(Path({results!r}).glob("*/*/*/timing.json"))
+
+def run(command, stops):
+    with open("slurm.log", "a") as log:
+        process = subprocess.Popen(command, shell=True, stdout=log, stderr=log, start_new_session=True)
+        before = len(trained())
+        while process.poll() is None:
+            time.sleep(0.01)
+            if stops and len(trained()) >= before + 2:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                there = {{str(path): path.stat().st_ino for path in trained()}}
+                calls.with_name("trained").write_text(json.dumps(there))
+                return stops
+    return "FAILED" if process.returncode else "COMPLETED"
 
 name, calls = Path(sys.argv[0]).name, Path({calls!r})
 number = len(calls.read_text().splitlines()) + 1 if calls.exists() else 1
@@ -29,16 +46,18 @@ if name == "sbatch":
     if "BEFORE" in os.environ:
         subprocess.run([sys.executable, "-c", os.environ["BEFORE"]], check=True)
         wrapped = sys.argv[-1].removeprefix("--wrap=")
-        with open("slurm.log", "a") as log:
-            failed = subprocess.run(wrapped, shell=True, stdout=log, stderr=log).returncode
-        calls.with_name("ended").write_text("FAILED" if failed else "COMPLETED")
+        first = not any(calls.parent.glob("state*"))
+        state = run(wrapped, first and os.environ.get("ENDS"))
+        if state == "REQUEUED":
+            state = run(wrapped, None)
+        calls.with_name(f"state{{number}}").write_text(state)
     print(number)
 elif name == "srun":
     command = sys.argv[sys.argv.index("-m") - 1:]
     os.execvp(command[0], command)
 elif name == "squeue" and "BEFORE" in os.environ:
-    state = calls.with_name("ended").read_text()
-    print("\\n".join(f"{{job}}|{{state}}" for job in range(1, number)))
+    for path in calls.parent.glob("state*"):
+        print(path.name.removeprefix("state") + "|" + path.read_text())
 elif name == "squeue":
     state = "COMPLETED" if os.environ["FINISHED"] else "RUNNING"
     print("\\n".join(f"{{job}}|{{state}}" for job in range(1, number)))
@@ -153,6 +172,24 @@ def test_an_edit_after_a_submission_leaves_nothing_under_the_identity_of_what_wa
     monkeypatch.setenv("BEFORE", "")
     unrun.snakemake(*run)
     assert data.exists()
+
+
+@pytest.mark.parametrize("state", ["CANCELLED", "REQUEUED"])
+def test_a_second_attempt_trains_no_cell_that_the_first_has_trained(cluster, unrun, monkeypatch, state):
+    """Snakemake forces every job of a submission that it sends again, and so does one that SLURM requeues."""
+    none, *cells = [
+        f"results/quickstart-smoke/digits/mlp/{cell}/timing.json"
+        for cell in ("none", *(f"gaussian-{rule}-eps={epsilon}" for rule in ("naive", "rdp") for epsilon in (1, 100)))
+    ]
+    unrun.snakemake(none, "--cores", "1")
+    monkeypatch.setenv("FINISHED", "")
+    monkeypatch.setenv("BEFORE", "")
+    monkeypatch.setenv("ENDS", state)
+    text = unrun.snakemake(*cells, *PROFILE, "--retries", "1", timeout=500)
+    assert len(cluster.called("sbatch")) == (1 if state == "REQUEUED" else 2), text
+    before = json.loads(cluster.calls.with_name("trained").read_text())
+    assert len(before) == 3
+    assert {path: os.stat(path).st_ino for path in before} == before
 
 
 def test_ctrl_c_cancels_a_runs_submissions_by_name_and_ends_it(cluster, unrun, monkeypatch):

@@ -6,7 +6,7 @@ rule query:
     input:
         unpack(inputs_of("query")),
     output:
-        paths.ANSWERS,
+        update(paths.ANSWERS),
     log:
         paths.log("query_{answers}", "{dataset}/{model}/{group}"),
     wildcard_constraints:
@@ -34,7 +34,7 @@ rule fit_attack:
     input:
         unpack(inputs_of("fit_attack")),
     output:
-        paths.FITTED,
+        update(paths.FITTED),
     log:
         paths.log("fit_{attack}", "{dataset}/{model}/{role}"),
     group:
@@ -56,7 +56,7 @@ rule fit_attack:
 
 use rule fit_attack as fit_attack_same with:
     output:
-        paths.of_one_defense(paths.FITTED),
+        update(paths.of_one_defense(paths.FITTED)),
     log:
         paths.log("fit_{attack}", "{dataset}/{model}/{defense}/{role}"),
     group:

@@ -30,7 +30,7 @@ rule learn_features:
     input:
         own=own_files("learn_features"),
     output:
-        paths.FEATURES,
+        update(paths.FEATURES),
     log:
         paths.log("learn_features", "{dataset}"),
     group:

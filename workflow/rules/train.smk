@@ -1,6 +1,7 @@
 """Target, shadow and reference models: one job trains all models of one cell as an ensemble.
 
-A job finds the models that are there (`update`), and keeps them where only the number of repeats has changed.
+A job finds the models that are there (`update`), and keeps those of its settings: all of them in a second attempt, the
+first ones where only the number of repeats has changed.
 """
 
 TRAIN = (
@@ -15,7 +16,7 @@ rule tune:
     input:
         data=paths.DATA,
     output:
-        paths.TUNED,
+        update(paths.TUNED),
     log:
         paths.log("tune"),
     group:
@@ -99,7 +100,7 @@ rule time_training:
     input:
         data=paths.DATA,
     output:
-        paths.TIMED,
+        update(paths.TIMED),
     log:
         paths.log("time_training", "{dataset}/{model}"),
     conda:

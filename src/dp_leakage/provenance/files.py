@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from mmap import ACCESS_READ, mmap
@@ -170,11 +170,14 @@ def read_table(path: Path, identity: str | None = None, columns: Sequence[str] |
 
 
 def is_current(path: Path, identity: str) -> bool:
-    """Return whether a complete table or array file with this identity exists at ``path``, so that it need not be
-    made.
+    """Return whether a complete file with this identity exists at ``path``, so that it need not be made. JSON has no
+    identity: its checksum suffices.
     """
     try:
-        (read_table if path.suffix == ".parquet" else read_arrays)(path, identity)
+        if path.suffix == ".json":
+            read_json(path)
+        else:
+            READERS[path.suffix](path, identity)
     except UserError:
         return False
     return True
@@ -186,10 +189,16 @@ def check_made(path: Path, known: str) -> None:
     Raises:
         UserError: names the file.
     """
-    read = {".parquet": read_table, ".npz": read_arrays, ".safetensors": read_tensors}[path.suffix]
-    _, made = read(path)
+    _, made = READERS[path.suffix](path)
     if str(made.get("identity")) not in known:
         _check_identity(path, made, "one of the job's settings")
+
+
+READERS: dict[str, Callable[..., tuple[Any, Json]]] = {
+    ".parquet": read_table,
+    ".npz": read_arrays,
+    ".safetensors": read_tensors,
+}
 
 
 def verify_checksum(path: Path) -> None:

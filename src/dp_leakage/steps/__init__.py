@@ -31,6 +31,7 @@ from dp_leakage.common.identity import identity, portable
 from dp_leakage.common.paths import user_path
 from dp_leakage.common.user_code import notice_reads
 from dp_leakage.data import FILED
+from dp_leakage.provenance.files import is_current
 from dp_leakage.provenance.fingerprint import is_unchanged, own_files
 from dp_leakage.provenance.versions import imported
 
@@ -43,7 +44,11 @@ ON_DEVICE = "let one job at a time use the GPU (--resources gpu=1), or set devic
 
 
 def run(
-    step: Callable[..., None], *paths: str, lists: tuple[str, ...] = (), options: dict[str, Any] | None = None
+    step: Callable[..., None],
+    *paths: str,
+    lists: tuple[str, ...] = (),
+    options: dict[str, Any] | None = None,
+    kept: tuple[str, ...] = (),
 ) -> None:
     """Parse the command line of a step and call it with keywords; only this function ends a step's process.
 
@@ -54,6 +59,8 @@ def run(
         options: name → default of the other options, whose type converts the value. The environment variable
             ``DP_LEAKAGE_NAME`` overrides the default, so the rules need not write config.yaml's values into shell
             commands.
+        kept: names of the paths that the step writes. If all of them are current, the step is not called: a second
+            attempt of a cluster's submission runs all of its jobs, also the finished ones.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # a line for every table of every font of a pdf
@@ -77,6 +84,10 @@ def run(
         plugins.load(filter(None, os.environ.get(plugins.ENVIRONMENT, "").split(os.pathsep)))
         _refuse_edited(settings, os.environ.get(jobs.CODE), os.environ.get(jobs.PLANNED))
         _notice_reads(settings, arguments.get("data_dir", Path("data")))
+        files = [path for name in kept if (path := arguments[name])]
+        if files and all(is_current(path, identity(settings)) for path in files):
+            log.info("kept: %s", " ".join(map(str, files)))
+            return
         step(settings, **arguments)
         log.info("%s", _spent(time.perf_counter() - began))
     except UserError as error:

@@ -20,4 +20,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run(main, "signals", "class_scores?", "data?", "fitted")
+    run(main, "signals", "class_scores?", "data?", "fitted", kept=("fitted",))

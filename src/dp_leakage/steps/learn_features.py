@@ -83,4 +83,5 @@ if __name__ == "__main__":
         "features",
         lists=("own",),
         options={"device": "auto", "checkpoint_seconds": 60.0, "data_dir": Path("data")},
+        kept=("features",),
     )

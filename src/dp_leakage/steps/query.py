@@ -46,4 +46,12 @@ def main(
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(main, "data", "models", "signals?", "class_scores?", options={"device": "auto"})
+    run(
+        main,
+        "data",
+        "models",
+        "signals?",
+        "class_scores?",
+        options={"device": "auto"},
+        kept=("signals", "class_scores"),
+    )

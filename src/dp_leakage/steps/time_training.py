@@ -125,4 +125,4 @@ def _module(layers: Layers) -> nn.Sequential:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(main, "data", "timed")
+    run(main, "data", "timed", kept=("timed",))

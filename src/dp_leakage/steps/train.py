@@ -368,4 +368,5 @@ def _columns(epochs: History) -> dict[str, list[Any]]:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     options = {"device": "auto", "checkpoint_seconds": 60.0}
-    run(main, "data", "models", "history", "timing", "tuned?", lists=("own",), options=options)
+    written = ("models", "history", "timing")
+    run(main, "data", *written, "tuned?", lists=("own",), options=options, kept=written)

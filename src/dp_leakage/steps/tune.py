@@ -93,4 +93,4 @@ def _folds(rows: np.ndarray, person: np.ndarray | None) -> tuple[torch.Tensor, t
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(main, "data", "tuned", options={"device": "auto"})
+    run(main, "data", "tuned", options={"device": "auto"}, kept=("tuned",))
