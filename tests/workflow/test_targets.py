@@ -1,41 +1,65 @@
 """What is asked for on the command line: targets and files that do not exist, and studies that cannot be read."""
 
+from ast import literal_eval
+
 import pytest
+from loading import REPO, SCHEMAS
 from workflow_copies import fresh
 
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.run_config import read_config
+from dp_leakage.study.file import load_studies
 from dp_leakage.study.targets import asked, asks_for, needed
 
+WRONG = [
+    ("quickstartt", "target 'quickstartt' does not exist; did you mean 'quickstart'?"),
+    ("quickstart_fig_paretoo", "did you mean 'quickstart_fig_pareto'?"),
+    ("../x", "target '../x' does not exist"),
+    ("train_target", "target 'train_target' makes many files"),
+    ("results/quickstartt/digits/data.npz", "no study at this scale is called 'quickstartt'; did you mean 'quickst"),
+    ("results/quickstart-smoke/digits/data.npz", "is of scale smoke; add --config scale=smoke"),
+    ("results/quickstart/cifar/data.npz", "study quickstart has no data set 'cifar'; valid: digits"),
+    ("results/quickstart/digits/nomodel/none/metrics.parquet", "study quickstart has no model 'nomodel'"),
+    ("results/quickstart/digits/mlp/nine/metrics.parquet", "has no cell 'digits/mlp/nine'; did you mean"),
+    ("results/quickstart/digits/mlp/none/metrics.parquet2", "is not a file that the workflow makes"),
+    ("results/quickstart/digits/mlp/none/attack/lira.parquet", "study quickstart has no attack 'lira'"),
+    ("results/quickstart/digits/mlp/reference/models.safetensors", "study quickstart has no reference models"),
+    ("results/quickstart/digits/mlp/none/shadow/models.safetensors", "has no shadow models of its own"),
+    ("results/quickstart/digits/mlp/nine/signals.npz", "has no cell 'digits/mlp/nine'; did you mean"),
+    ("results/quickstart/digits/mlp/shadow/signals.npz", "study quickstart has no shadow models"),
+    ("results/quickstart/digits/mlp/none/shadow/class_scores.npz", "has no shadow models of its own"),
+    ("results/quickstart/digits/mlp/timed.parquet", "study quickstart has no 'timing'"),
+    ("results/quickstart/digits/mlp/none/audit.parquet", "study quickstart has no 'audit'"),
+]
+# Asks for each of them in turn, where a run asks for its own.
+ASKED = f"""for _target in {[target for target, _ in WRONG]}:
+    try:
+        check_targets([_target], RULES, STUDIES)
+        print("ANSWER", repr((_target, "")))
+    except UserError as error:
+        print("ANSWER", repr((_target, str(error))))
 
-@pytest.mark.parametrize(
-    ("target", "sentence"),
-    [
-        ("quickstartt", "target 'quickstartt' does not exist; did you mean 'quickstart'?"),
-        ("quickstart_fig_paretoo", "did you mean 'quickstart_fig_pareto'?"),
-        ("../x", "target '../x' does not exist"),
-        ("train_target", "target 'train_target' makes many files"),
-        (
-            "results/quickstartt/digits/data.npz",
-            "no study at this scale is called 'quickstartt'; did you mean 'quickst",
-        ),
-        (
-            "results/quickstart-smoke/digits/data.npz",
-            "is of scale smoke; add --config scale=smoke",
-        ),
-        ("results/quickstart/cifar/data.npz", "study quickstart has no data set 'cifar'; valid: digits"),
-        ("results/quickstart/digits/nomodel/none/metrics.parquet", "study quickstart has no model 'nomodel'"),
-        ("results/quickstart/digits/mlp/nine/metrics.parquet", "has no cell 'digits/mlp/nine'; did you mean"),
-        ("results/quickstart/digits/mlp/none/metrics.parquet2", "is not a file that the workflow makes"),
-        ("results/quickstart/digits/mlp/none/attack/lira.parquet", "study quickstart has no attack 'lira'"),
-        ("results/quickstart/digits/mlp/reference/models.safetensors", "study quickstart has no reference models"),
-        ("results/quickstart/digits/mlp/none/shadow/models.safetensors", "has no shadow models of its own"),
-        ("results/quickstart/digits/mlp/nine/signals.npz", "has no cell 'digits/mlp/nine'; did you mean"),
-        ("results/quickstart/digits/mlp/shadow/signals.npz", "study quickstart has no shadow models"),
-        ("results/quickstart/digits/mlp/none/shadow/class_scores.npz", "has no shadow models of its own"),
-        ("results/quickstart/digits/mlp/timed.parquet", "study quickstart has no 'timing'"),
-        ("results/quickstart/digits/mlp/none/audit.parquet", "study quickstart has no 'audit'"),
-    ],
-)
-def test_a_target_that_does_not_exist_is_answered_with_what_was_meant(whole, target, sentence):
+
+onstart:"""
+
+
+@pytest.fixture(scope="module")
+def answers(another) -> dict[str, str]:
+    """Target → how it is refused, where the rules of all studies are there."""
+    workflow = another("asked")
+    workflow.edit("workflow/Snakefile", "onstart:", ASKED)
+    lines = workflow.snakemake("--list-target-rules").splitlines()
+    return dict(literal_eval(line.removeprefix("ANSWER ")) for line in lines if line.startswith("ANSWER "))
+
+
+@pytest.mark.parametrize(("target", "sentence"), WRONG)
+def test_a_target_that_does_not_exist_is_answered_with_what_was_meant(answers, target, sentence):
+    assert answers[target].startswith(f"target {target!r}")
+    assert sentence in answers[target]
+
+
+@pytest.mark.parametrize(("target", "sentence"), [WRONG[0], WRONG[7]])
+def test_a_run_that_asks_for_it_ends_with_that_answer(whole, target, sentence):
     text = whole.snakemake("-n", target, check=False)
     assert f"error: target {target!r}" in text
     assert sentence in text
@@ -43,10 +67,11 @@ def test_a_target_that_does_not_exist_is_answered_with_what_was_meant(whole, tar
     assert "Building DAG" not in text
 
 
-@pytest.mark.parametrize("file", ["none/signals.npz", "shadow/signals.npz", "shadow/shokri.safetensors"])
-def test_a_file_that_a_study_makes_is_a_target(whole, file):
+def test_a_file_that_a_study_makes_is_a_target(whole):
     """Files of answers ended in a traceback."""
-    assert whole.planned(f"results/jayaraman2019-smoke/purchase100/mlp/{file}", "--config", "scale=smoke")
+    files = ("none/signals.npz", "shadow/signals.npz", "shadow/shokri.safetensors")
+    folder = "results/jayaraman2019-smoke/purchase100/mlp"
+    assert whole.planned(*(f"{folder}/{file}" for file in files), "--config", "scale=smoke")
 
 
 def test_the_targets_are_found_among_snakemakes_own_options():
@@ -144,8 +169,9 @@ def test_studies_that_cannot_be_read_are_named_and_left_out(broken):
     assert "Traceback" not in text
 
 
-@pytest.mark.parametrize("case", BROKEN)
+@pytest.mark.parametrize("case", ["another's target", "nested without end", "a tag"])
 def test_a_study_that_cannot_be_read_is_named_if_it_is_asked_for(broken, case):
+    """The sentence is the one of the list of those left out."""
     number = [*BROKEN].index(case)
     text = broken.snakemake("-n", f"broken{number}", check=False)
     assert "error: " in text
@@ -154,30 +180,38 @@ def test_a_study_that_cannot_be_read_is_named_if_it_is_asked_for(broken, case):
     assert not (broken.folder / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"scale: smoke\ndata_dir: caf\xe9\n", "config.yaml, line 2 is not UTF-8 text (byte 0xe9)"),
-        (b"- scale\n", "config.yaml holds list, not keys and values"),
-        (b"", "config.yaml is empty; expected keys and values"),
-        (b"scale: [smoke\n", "config.yaml, line 2 is not valid YAML"),
-        (b"\tscale: smoke\n", "config.yaml, line 1 is not valid YAML"),
-        (b"scale: 2020-99-99\ndata_dir: x\ndevice: cpu\n", "key 'scale' is '2020-99-99'"),
-        (b"scale: smoke\nscale: paper\n", "config.yaml, line 2: key 'scale' stands in line 1 too"),
-        (b'scale: smoke\ndata_dir: "a\\0b"\ndevice: cpu\n', "config.yaml: key 'data_dir' is 'a\\x00b'"),
-        (b"__use_yte__: true\n?if True:\n  scale: smoke\n", "config.yaml"),
-        (
-            b"scale: smoke\ndata_dir: x\ndevice: cpu\noverrides: {quickstart: {5: null}}\n",
-            "key 'overrides.quickstart' has the key 5, which is not text",
-        ),
-        (None, "config.yaml does not exist"),
-    ],
-)
-def test_a_faulty_config_is_one_sentence(unrun, content, sentence):
-    config = unrun.folder / "config.yaml"
-    config.unlink()
+FAULTY_CONFIGS = [
+    (b"scale: smoke\ndata_dir: caf\xe9\n", "config.yaml, line 2 is not UTF-8 text (byte 0xe9)"),
+    (b"- scale\n", "config.yaml holds list, not keys and values"),
+    (b"", "config.yaml is empty; expected keys and values"),
+    (b"scale: [smoke\n", "config.yaml, line 2 is not valid YAML"),
+    (b"\tscale: smoke\n", "config.yaml, line 1 is not valid YAML"),
+    (b"scale: 2020-99-99\ndata_dir: x\ndevice: cpu\n", "key 'scale' is '2020-99-99'"),
+    (b"scale: smoke\nscale: paper\n", "config.yaml, line 2: key 'scale' stands in line 1 too"),
+    (b'scale: smoke\ndata_dir: "a\\0b"\ndevice: cpu\n', "config.yaml: key 'data_dir' is 'a\\x00b'"),
+    (b"__use_yte__: true\n?if True:\n  scale: smoke\n", "config.yaml"),
+    (
+        b"scale: smoke\ndata_dir: x\ndevice: cpu\noverrides: {quickstart: {5: null}}\n",
+        "key 'overrides.quickstart' has the key 5, which is not text",
+    ),
+    (None, "config.yaml does not exist"),
+]
+
+
+@pytest.mark.parametrize(("content", "sentence"), FAULTY_CONFIGS)
+def test_a_faulty_config_is_one_sentence(tmp_path, monkeypatch, content, sentence):
+    monkeypatch.chdir(tmp_path)
     if content is not None:
-        config.write_bytes(content)
+        (tmp_path / "config.yaml").write_bytes(content)
+    with pytest.raises(UserError) as error:
+        load_studies(read_config(tmp_path), [REPO / "workflow" / "studies" / "quickstart.yaml"], SCHEMAS)
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_run_with_a_faulty_config_ends_with_its_sentence(unrun):
+    content, sentence = FAULTY_CONFIGS[3]
+    (unrun.folder / "config.yaml").write_bytes(content)
     text = unrun.snakemake("-n", check=False)
     assert sentence in text
     assert text.count("error: ") == 1
