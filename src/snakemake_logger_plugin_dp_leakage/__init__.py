@@ -36,12 +36,16 @@ FAILED_RUN = "WorkflowError:\nAt least one job did not complete successfully."
 
 COLORS = {WARNING: "\x1b[33m", ERROR: "\x1b[31m"}
 PLAIN = "\x1b[0m"
+# Words of a log in which a job failed by itself, rather than because another one of its submission did, or was killed.
+FELL = re.compile(r"^(?:\d\d:\d\d:\d\d )?error: |^Traceback \(most recent call last\)", re.MULTILINE)
+LAST = 20  # lines of a log that tell of a submission without such words
 # The command of a job that failed, which the file holds too. What it said follows, from its log.
 FAILED_COMMAND = "RuleException:\nCalledProcessError"
 SENTENCE = re.compile(r"^(?:\d\d:\d\d:\d\d )?(error: .*)", re.MULTILINE | re.DOTALL)  # as a step's log ends with it
 MOST_ERRORS, MOST_CHARACTERS = 5, 1000  # repeated at the end of a run, and of each
 
 
+FAILURES = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
 LOGGER = getLogger("snakemake.logging")  # what Snakemake and its Snakefiles say
 _running: list["LogHandler"] = []
 
@@ -84,6 +88,9 @@ class LogHandler(LogHandlerBase):
                 if last := getattr(record, "last", None):
                     self.finish()
                     last.set()
+                    return
+                if _event(record) == LogEvent.GROUP_ERROR and not self.all and not self.stopped:
+                    self._tell_submission(record)
                     return
                 if self.all or self._is_told(record):
                     self._clear()
@@ -130,7 +137,9 @@ class LogHandler(LogHandlerBase):
 
     def _is_told(self, record: LogRecord) -> bool:
         if record.levelno >= WARNING:
-            if self.stopped and (_event(record) == LogEvent.JOB_ERROR or record.getMessage().startswith(FAILED_RUN)):
+            if _event(record) == LogEvent.JOB_ERROR and getattr(record, "indent", False):
+                return False  # one of a submission, whose other jobs may have succeeded
+            if self.stopped and (_event(record) in FAILURES or record.getMessage().startswith(FAILED_RUN)):
                 return False
             return not record.getMessage().startswith((FAILED_COMMAND, *KEPT))
         if _event(record) is not None or self.over.is_set():
@@ -147,10 +156,32 @@ class LogHandler(LogHandlerBase):
                 self.progress.start(record.jobid, record.rule_name, record.rule_msg or "", at)
             elif event == LogEvent.JOB_FINISHED:
                 self.progress.finish(record.job_id, at)
-            elif event == LogEvent.JOB_ERROR and not self.stopped:
+            elif jobs := getattr(record, "submitted", None):
+                self.progress.submit(jobs)
+            elif (queue := getattr(record, "queue", None)) is not None:
+                self.progress.queue = queue
+            elif event == LogEvent.JOB_ERROR and not self.stopped and not getattr(record, "indent", False):
                 self.progress.fail(record.jobid)
                 self.logs[record.jobid] = record.log
             self._show(at)
+
+    def _tell_submission(self, record: Any) -> None:
+        """Print one short message for a submission that failed: the sentences of the jobs at fault, each once, or the
+        last lines of the log if there is none.
+        """
+        own = {info["jobid"]: info["log"] for info in record.job_error_info}
+        fell = {job: logs for job, logs in own.items() if any(FELL.search(_text(log)) for log in logs)}
+        logs = [log for files in fell.values() for log in files] or record.aux_logs
+        words = last_errors(map(Path, logs)) or ["\n".join(_text(log).splitlines()[-LAST:]) for log in logs]
+        self._clear()
+        named = ", ".join(
+            sorted({info["rule_name"] for info in record.job_error_info if info["jobid"] in (fell or own)})
+        )
+        text = "\n".join([f"A submission failed in {named}: {', '.join(logs)}", *filter(None, words)])
+        self._print(f"{COLORS[ERROR]}{text}{PLAIN}\n" if self.colored else f"{text}\n")
+        if self.progress:
+            for job in own:
+                (self.progress.fail if job in (fell or own) else self.progress.leave)(job)
 
     def _begin(self, jobs: dict[str, int], at: float) -> None:
         self.progress = Progress(jobs, at)
@@ -197,6 +228,14 @@ class LogHandler(LogHandlerBase):
             pass
 
 
+def _text(log: str) -> str:
+    """Return a log's text; "" if there is none."""
+    try:
+        return Path(log).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
 def _without_command(record: LogRecord) -> LogRecord:
     """A record that a job failed, without the kilobytes of settings in its command."""
     if _event(record) != LogEvent.JOB_ERROR:
@@ -228,11 +267,7 @@ def last_errors(logs: Iterable[Path]) -> list[str]:
     """The sentences with which jobs failed, each once, from their logs; a log that cannot be read has none."""
     found: dict[str, None] = {}
     for log in logs:
-        try:
-            said = SENTENCE.search(log.read_text(encoding="utf-8", errors="replace"))
-        except OSError:
-            continue
-        if said:
+        if said := SENTENCE.search(_text(str(log))):
             found[said[1].rstrip()[:MOST_CHARACTERS]] = None
     more = len(found) - MOST_ERRORS
     return [*list(found)[:MOST_ERRORS], *([f"and {more:,} more"] if more > 0 else [])]

@@ -3,7 +3,7 @@
 Nothing here knows Snakemake; the handler beside it hands over what it reports. All times are seconds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 CELL = "judge_"  # how the rules begin whose jobs judge a cell
@@ -25,6 +25,8 @@ class Progress:
     running: dict[int, tuple[str, str, float]] = field(default_factory=dict)  # job → rule, message, start; oldest first
     spent: dict[str, list[float]] = field(default_factory=dict)  # rule → how long its finished jobs took
     failed: dict[int, str] = field(default_factory=dict)  # job → rule
+    submitted: dict[int, frozenset[int]] = field(default_factory=dict)  # job → the jobs of its submission
+    queue: Mapping[str, int] = field(default_factory=dict)  # as the cluster says: state → submissions
 
     def start(self, job: int, rule: str, message: str, at: float) -> None:
         """A job starts, or starts again after it failed."""
@@ -40,6 +42,27 @@ class Progress:
         """A job failed."""
         if job in self.running:
             self.failed[job] = self.running.pop(job)[0]
+
+    def leave(self, job: int) -> None:
+        """A job did not fail itself, but another one of its submission."""
+        self.running.pop(job, None)
+
+    def submit(self, jobs: Iterable[int]) -> None:
+        """Jobs go to a cluster together, where they wait before they run."""
+        together = frozenset(jobs)
+        self.submitted.update(dict.fromkeys(together, together))
+
+    def submissions(self) -> str:
+        """Such as ``submissions: 3 queued, 1 running, 2 done``; "" on one machine."""
+        if not self.submitted:
+            return ""
+        every = set(self.submitted.values())
+        alive = sum(not together.isdisjoint(self.running) for together in every)
+        # A failed submission is neither: another line names it.
+        done = len(every) - alive - sum(not together.isdisjoint(self.failed) for together in every)
+        counted = self.queue or {"sent": alive}
+        words = [f"{count:,} {state}" for state, count in [*counted.items(), ("done", done)]]
+        return f"submissions: {', '.join(words)}"
 
     @property
     def total(self) -> int:
@@ -74,14 +97,23 @@ class Progress:
         return f"{len(self.failed):,} failed"
 
     def now(self) -> str:
-        """What has been running longest, in its rule's words, and how many jobs run beside it; "" if nothing runs."""
+        """What has been running longest, in its rule's words, and how many jobs run beside it; "" if nothing runs.
+
+        On a cluster, where jobs wait among others', the counts of submissions.
+        """
+        if self.submitted:
+            return self.submissions()
         messages = [message for _, message, _ in self.running.values() if message]
         if not messages:
             return ""
         return messages[0] + (f" (and {len(messages) - 1:,} more)" if messages[1:] else "")
 
     def left(self, at: float) -> float | None:
-        """About how many seconds the rest takes; None as long as too little is known."""
+        """About how many seconds the rest takes; None as long as too little is known, and on a cluster, where others'
+        jobs come first.
+        """
+        if self.submitted:
+            return None
         failed = list(self.failed.values())
         waiting = {
             rule: count - len(self.spent.get(rule, ())) - failed.count(rule) for rule, count in self.jobs.items()

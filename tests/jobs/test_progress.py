@@ -98,6 +98,28 @@ def test_a_run_counts_its_jobs_its_cells_and_what_failed():
     assert Progress({"figure": 1000}, 0.0).counts() == "0 of 1,000 jobs"
 
 
+def test_on_a_cluster_submissions_are_counted_and_nothing_is_estimated():
+    progress = Progress({"train": 6}, 0.0)
+    for job in range(6):
+        progress.start(job, "train", "Train", 0.0)
+    for jobs in ([0, 1], [2, 3], [4, 5]):
+        progress.submit(jobs)
+    assert progress.now() == "submissions: 3 sent, 0 done"
+    for job in (0, 1):
+        progress.finish(job, 30.0)
+    progress.queue = {"queued": 1, "running": 1}
+    assert progress.line(60.0, 100) == "2 of 6 jobs · submissions: 1 queued, 1 running, 1 done"
+    progress.fail(2)
+    progress.leave(3)
+    progress.queue = {"queued": 1, "running": 0}
+    assert progress.line(60.0, 100) == "2 of 6 jobs, 1 failed · submissions: 1 queued, 0 running, 1 done"
+    progress.submit([2, 3])  # sent again
+    progress.start(2, "train", "Train", 70.0)
+    progress.start(3, "train", "Train", 70.0)
+    assert "2 of 6 jobs · " in progress.line(80.0, 100)
+    assert progress.left(1000.0) is None
+
+
 @given(st.text(max_size=300), st.integers(0, 200))
 def test_a_line_is_one_line_and_fits(message, width):
     progress = Progress({"train": 30}, 0.0)

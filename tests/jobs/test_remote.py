@@ -1,5 +1,7 @@
 """What a submission is told, and what a failed one leaves behind; `tests/common/test_interrupts.py` has Ctrl-C."""
 
+import asyncio
+import logging
 import os
 import re
 import subprocess
@@ -9,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from dp_leakage.common.identity import canonical, identity
-from dp_leakage.jobs.remote import tell_planned
+from dp_leakage.jobs.remote import count_queue, tell_planned
 
 pytest.importorskip("snakemake_executor_plugin_slurm")
 # Two chains in one submission.
@@ -103,6 +105,33 @@ def test_a_submission_is_told_what_its_run_planned_beside_what_the_executor_says
     executor = executor_saying(own)
     expected = f"export DP_LEAKAGE_PLANNED={told}"
     assert executor.get_job_exec_prefix(submission) == (f"{own} && {expected}" if own else expected)
+
+
+@pytest.mark.parametrize("alive", [[], [ONE]])
+def test_the_log_of_a_run_says_what_was_submitted_together_and_what_waits(tmp_path, monkeypatch, caplog, alive):
+    class Executor:
+        run_uuid, active_jobs = "dp_leakage_7", alive
+
+        def report_job_submission(self, job_info):
+            pass
+
+        async def sleep(self):
+            pass
+
+    (tmp_path / "squeue").write_text("#!/bin/sh\necho $* > asked; echo PENDING; echo RUNNING; echo PENDING\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr("dp_leakage.jobs.remote.SAID", logging.getLogger("told"))
+    caplog.set_level(logging.INFO, "told")
+    count_queue(Executor)
+    Executor().report_job_submission(SimpleNamespace(job=_group(SimpleNamespace(jobid=3), SimpleNamespace(jobid=5))))
+    asyncio.run(Executor().sleep())
+    assert [record.submitted for record in caplog.records if hasattr(record, "submitted")] == [[3, 5]]
+    queues = [record.queue for record in caplog.records if hasattr(record, "queue")]
+    assert queues == ([{"queued": 2, "running": 1}] if alive else [])
+    if alive:
+        assert "--name=dp_leakage_7" in (tmp_path / "asked").read_text()
 
 
 @pytest.mark.parametrize("submission", [_job(settings=7.5j), _job(), _group()])

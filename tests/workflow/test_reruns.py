@@ -4,6 +4,7 @@ The small study has five cells (none; naive and rdp at ε 1 and 100), three atta
 """
 
 import shutil
+import sqlite3
 from collections import Counter
 
 from dp_leakage.study.step_code import REPORTING
@@ -36,6 +37,8 @@ def test_results_that_were_copied_without_snakemakes_notes_are_named(workflow):
     words = "beware: results/quickstart-smoke was made elsewhere: Snakemake's notes on it, .snakemake/metadata, are not"
     assert words in workflow.snakemake("quickstart", "-n")
     assert "beware" not in workflow.snakemake("atlas", "-n")
+    sqlite3.connect(workflow.folder / ".snakemake" / "metadata.db").close()  # --persistence-backend db
+    assert "beware" not in workflow.snakemake("quickstart", "-n")
 
 
 def test_a_fresh_copy_runs_every_job_once(unrun):

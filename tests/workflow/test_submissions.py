@@ -192,6 +192,24 @@ def test_a_second_attempt_trains_no_cell_that_the_first_has_trained(cluster, unr
     assert {path: os.stat(path).st_ino for path in before} == before
 
 
+@pytest.mark.parametrize(("sentence", "attempts"), [("a setting is wrong", 1), ("not enough memory for this", 2)])
+def test_a_users_error_is_told_in_one_sentence_and_not_sent_again(cluster, unrun, monkeypatch, sentence, attempts):
+    monkeypatch.setenv("FINISHED", "")
+    monkeypatch.setenv("BEFORE", "")
+    unrun.edit(
+        "src/dp_leakage/steps/project.py",
+        'if __name__ == "__main__":\n',
+        'def main(settings, prepared, data, features=None):\n    raise UserError("' + sentence + '")\n\n\n'
+        'if __name__ == "__main__":\n    from dp_leakage.common.errors import UserError\n',
+    )
+    text = unrun.snakemake("results/quickstart-smoke/digits/data.npz", *PROFILE, "--retries", "1", check=False)
+    assert cluster.submissions() == Counter(data=attempts)
+    told = text[text.index("A submission failed") :]
+    assert told.count(f"error: {sentence}") == attempts
+    assert "A submission failed in project_pca: logs/quickstart-smoke/digits/project_pca.log\nerror: " in told
+    assert len(told.splitlines()) < 12 * attempts, told
+
+
 def test_ctrl_c_cancels_a_runs_submissions_by_name_and_ends_it(cluster, unrun, monkeypatch):
     monkeypatch.setenv("FINISHED", "")
     process = unrun.started("quickstart", *PROFILE)

@@ -7,17 +7,26 @@ Ctrl-C: Snakemake ends within seconds and cancels every job of the run. Without 
 thread that polls the jobs' states, which sleeps between polls: 40 s, and 10 s more after each one without news, up to
 180 s. During a poll, the executor's list of jobs is empty, so a Ctrl-C then cancels none.
 
+Snakemake reports what it submits as running. So the run's log says which jobs were submitted together, and after each
+poll how many submissions wait in the queue, for the counts that a run prints.
+
+A user's error would fail again, so its submission is not sent again (``--retries``), unlike one that was killed or
+lacked memory.
+
 A failed submission keeps finished files (``--keep-incomplete``). Snakemake records all of its files as made by this
 run, even those of an earlier run that it did not reach. They are marked as incomplete, so the next run makes them.
 """
 
 import asyncio
 import json
+import logging
 import os
+import re
 import shutil
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
@@ -26,13 +35,18 @@ from dp_leakage.common.identity import identity
 from dp_leakage.jobs import PLANNED
 
 LOOK = 0.5  # seconds
+SAID = logging.getLogger("snakemake.logging")  # what Snakemake says, in its order
+# As a step logs it (`steps.run`). More memory may help where it did not suffice.
+USER_ERROR = re.compile(r"^\d\d:\d\d:\d\d error: (?!not enough memory)", re.MULTILINE)
 
 
 def improve(executors: Any = RemoteExecutor) -> None:
-    """Change these four things of a class of executors. A plugin that overrides one of its methods keeps its own."""
+    """Change these things of a class of executors. A plugin that overrides one of its methods keeps its own."""
     tell_planned(executors)
     end_soon(executors)
     mark_unmade(executors)
+    count_queue(executors)
+    send_no_user_error_again(executors)
 
 
 def tell_planned(executors: Any) -> None:
@@ -87,6 +101,48 @@ def mark_unmade(executors: Any) -> None:
                 job.register()
 
     executors.report_job_submission, executors.handle_job_error = report, handle
+
+
+def count_queue(executors: Any) -> None:
+    """Log which jobs were submitted together, and SLURM's number of waiting and running submissions after each poll."""
+    reported, asleep = executors.report_job_submission, executors.sleep
+
+    def report(self: Any, job_info: Any, *given: Any, **named: Any) -> None:
+        jobs = [job.jobid for job in _members(job_info.job)]
+        SAID.info("Submitted together: %s", jobs, extra={"submitted": jobs})
+        reported(self, job_info, *given, **named)
+
+    async def sleep(self: Any) -> None:
+        name = getattr(self, "run_uuid", None)  # of the SLURM plugin: every job of the run has it
+        if name and self.active_jobs and shutil.which("squeue"):
+            with suppress(subprocess.SubprocessError):
+                command = ["squeue", "--noheader", f"--name={name}", "--states=PD,R,CG", "--format=%T"]
+                states = subprocess.run(command, check=True, timeout=30, text=True, capture_output=True).stdout.split()
+                queue = {"queued": states.count("PENDING"), "running": len(states) - states.count("PENDING")}
+                SAID.info("In the queue: %s", queue, extra={"queue": queue})
+        await asleep(self)
+
+    executors.report_job_submission, executors.sleep = report, sleep
+
+
+def send_no_user_error_again(executors: Any) -> None:
+    """Count the attempt of a submission as its last one if a log of its jobs ends with a user's error."""
+    handled = executors.handle_job_error
+
+    def handle(self: Any, submission: Any) -> None:
+        handled(self, submission)
+        if any(map(_is_user_error, (log for job in _members(submission) for log in job.log))):
+            submission.attempt = submission.restart_times + 1
+
+    executors.handle_job_error = handle
+
+
+def _is_user_error(log: str) -> bool:
+    """Return whether a step's log has the sentence of a user's error; a job removes the log of an earlier attempt."""
+    try:
+        return bool(USER_ERROR.search(Path(log).read_text(encoding="utf-8", errors="replace")))
+    except OSError:
+        return False
 
 
 def _members(submission: Any) -> list[Any]:
