@@ -1,4 +1,4 @@
-"""Runs Snakemake in forks of a process that has made its imports, which take a second.
+"""Runs Snakemake in forks of a process that has made its imports, which take a second and a quarter.
 
 Reads a line of JSON for each run, and prints the run's process, then its exit status.
 """
@@ -8,6 +8,10 @@ import os
 import sys
 from typing import Any
 
+import jsonschema  # noqa: F401
+import requests  # noqa: F401
+import smart_open  # noqa: F401
+import snakemake.report.html_reporter  # noqa: F401
 from snakemake.cli import main
 
 

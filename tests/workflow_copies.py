@@ -17,12 +17,17 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 import yaml
 
 REPO = Path(__file__).parents[1]
 SPLIT = Path(__file__).parent / "studies" / "quickstart.yaml"
 PROMISED = (".safetensors", ".parquet", ".csv", ".npz", ".pdf", ".png")
+# Where a run keeps what its parser found in the package's files, by digests of their bytes; and what that was in the
+# runs so far, which the first run of each new copy would take seconds to find again.
+CODE = Path(".snakemake", "dp_leakage_code.json")
+KNOWN: dict[str, Any] = {"found": {}, "recipes": {}}
 PARTS = ("Snakefile", "config.yaml", "workflow", "profiles", "src", "envs")
 # The quickstart at smoke scale, smaller still: one model, two accountants, two budgets, no models of the attacker's for
 # each cell.
@@ -68,6 +73,8 @@ class Workflow:
                 timeout, folder=self.folder, arguments=arguments, environment=self.environment, output=output.name
             )
             text = output.read().decode()
+        if not status and (self.folder / CODE).exists():
+            _remember(json.loads((self.folder / CODE).read_text()))
         if check and status:
             raise AssertionError(text)
         return text
@@ -142,6 +149,12 @@ class Workflow:
         return self.folder / "results" / self.study
 
 
+def _remember(kept: dict[str, Any]) -> None:
+    """Adds to what is known of files, and nothing that a run knows of a study or a folder."""
+    if kept["made_by"] == KNOWN.setdefault("made_by", kept["made_by"]):
+        KNOWN["found"] |= {key: found for key, found in kept["found"].items() if " " not in key}
+
+
 @cache
 def _forks() -> subprocess.Popen[bytes]:
     """What forks the runs; it ends with the tests."""
@@ -184,6 +197,9 @@ def copied(folder: Path) -> Workflow:
             )
         else:
             shutil.copy2(source, folder / part)
+    if KNOWN["found"]:
+        (folder / CODE).parent.mkdir()
+        (folder / CODE).write_text(json.dumps(KNOWN))
     return Workflow(folder)
 
 

@@ -4,6 +4,7 @@ A section's class states keys, types, ranges and descriptions. `schemas.check` r
 and ``docs/reference.md`` lists it.
 """
 
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
@@ -40,10 +41,12 @@ class Section(BaseModel):
     shared: ClassVar[bool] = False
 
 
+@cache
 def schema_of(section: type[Section]) -> Schema:
     """Return the JSON Schema of a section: `shared` sections by reference, every other one in its place.
 
-    A key that may be left out has no null in its schema, unless it is annotated with `NULL`.
+    A key that may be left out has no null in its schema, unless it is annotated with `NULL`. Every call returns the
+    same object, which nobody changes.
     """
     raw = section.model_json_schema(ref_template=REFERENCE + "{model}")
     found = raw.pop("$defs", {})
