@@ -40,6 +40,14 @@ def test_a_gpu_counts_only_for_a_pytorch_that_can_use_it(line, built, tmp_path, 
     assert not resources.has_gpu()
 
 
+@pytest.mark.parametrize(("visible", "there"), [("0", True), ("GPU-8932", True), ("", False), ("-1", False)])
+def test_a_hidden_gpu_does_not_count(visible, there, monkeypatch):
+    monkeypatch.setattr(resources, "DEVICES", ("/dev/null",))
+    monkeypatch.setattr(resources, "_built_for_cuda", lambda: True)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert resources.has_gpu() is there
+
+
 def test_what_the_installed_pytorch_was_built_for_is_read_from_its_files():
     import torch
 

@@ -31,11 +31,11 @@ from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
 from dp_leakage.study.steps import (
+    AUXILIARY,
     ENTRIES,
     STEPS,
     Job,
     joined_apart,
-    query_group,
     shapes,
     training_group,
 )
@@ -253,6 +253,16 @@ def in_group(named):
     return lambda wildcards: or_stop(lambda: named(Job.read(wildcards)))
 
 
+def query_group(job):
+    """Return the group in which models are queried: shared ones with the attacks that train on them."""
+    return FITTED if job.group in AUXILIARY else JUDGED
+
+
+def judging_gpus(wildcards):
+    """Return the GPUs of a job that uses one if there is one: submissions of a cluster that judge request none."""
+    return GPUS if workflow.local_exec else 0
+
+
 def by_file(step, arguments):
     """Return a step's command with its arguments in a file, one per line: many cells exceed a command line's length.
 
@@ -266,6 +276,8 @@ def by_file(step, arguments):
 
 # `cuda` requests one GPU; `auto` only if this machine has one (login nodes rarely do).
 GPUS = int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu()))
+# Groups of the jobs after a training. They are submitted apart from trainings that hold a GPU.
+JUDGED, FITTED = ("judged", "fitted") if GPUS else ("cell", "auxiliary")
 
 
 def figure_outputs(study, figure):

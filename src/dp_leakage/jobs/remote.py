@@ -1,7 +1,7 @@
 """Cluster runs: submission, interruption and failed submissions, by the interface that Snakemake's executors share.
 
-A submission is one Snakemake process. The SLURM plugin would start one more with `srun` for each of its jobs, and each of
-them would read the workflow and plan again; only MPI needs that.
+A submission is one Snakemake process. The SLURM plugin would start one more with `srun` for each of its jobs, and each
+of them would read the workflow and plan again; only MPI needs that.
 
 A submission plans again where it runs, with the code and the study of that moment, while Snakemake records its files
 as made by this run's plan. So each submission receives the planned identities, and its steps refuse any other.

@@ -4,6 +4,7 @@ The limits are generous, since a job over its limit is killed. A second attempt 
 not change results, so they are not part of a step's settings.
 """
 
+import os
 import re
 from importlib.util import find_spec
 from math import ceil
@@ -52,7 +53,12 @@ def memory_mb(records: int, models: int) -> int:
 
 
 def has_gpu() -> bool:
-    """Return whether this machine has a CUDA device that PyTorch can use, without importing PyTorch."""
+    """Return whether this machine has a CUDA device that PyTorch can use, without importing PyTorch.
+
+    ``CUDA_VISIBLE_DEVICES`` hides all devices if it is empty or begins with -1.
+    """
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() in ("", "-1"):
+        return False
     return any(Path(device).exists() for device in DEVICES) and _built_for_cuda()
 
 

@@ -27,7 +27,6 @@ from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, ste
 from dp_leakage.study.steps.data import data_identity
 from dp_leakage.study.steps.entry import STEPS, Files, Input, Job, Step, cell_of, identities, made, path_of
 from dp_leakage.study.steps.train import (
-    AUXILIARY,
     auxiliary_settings,
     group_of,
     memory,
@@ -285,11 +284,6 @@ def _steps(study: Study, attack: str) -> int:
     numbers = [own.get(key) for key in ("images", "steps")]
     counts = [number if isinstance(number, int) else 0 for number in numbers]  # a plugin's may be anything
     return prod(counts) * len(own.get("weights", [0]))
-
-
-def query_group(job: Job) -> str:
-    """Return the submission in which the query of a group of models runs."""
-    return "auxiliary" if job.group in AUXILIARY else "cell"
 
 
 def _fit(study: Study, job: Job) -> tuple[Study, str, str, str, str | None]:
