@@ -21,7 +21,7 @@ from dp_leakage.jobs import CODE, PLANNED
 from dp_leakage.jobs.remote import improve
 from dp_leakage.jobs.server import announce
 from dp_leakage.provenance.fingerprint import keep_in
-from dp_leakage.study.resources import has_gpu
+from dp_leakage.study.resources import drawing_minutes, has_gpu
 from dp_leakage.common.run_config import CONFIG, read_config
 from dp_leakage.common.shown import as_label, as_rst
 from dp_leakage.provenance.notes import lost
@@ -227,6 +227,11 @@ def minutes_of(step):
     """Return the minutes that an attempt requests."""
     asked = of_job(ENTRIES[step].minutes)
     return lambda wildcards, attempt: attempt * asked(wildcards)
+
+
+def drawing_time(study):
+    """Return the minutes that an attempt to draw or write about a study's cells requests."""
+    return lambda wildcards, attempt: attempt * drawing_minutes(len(study.cells))
 
 
 def own_files(step):

@@ -125,7 +125,7 @@ def count_queue(executors: Any) -> None:
 
     def report(self: Any, job_info: Any, *given: Any, **named: Any) -> None:
         jobs = [job.jobid for job in _members(job_info.job)]
-        SAID.info("Submitted together: %s", jobs, extra={"submitted": jobs})
+        SAID.info(f"Submitted together: {jobs}", extra={"submitted": jobs})
         reported(self, job_info, *given, **named)
 
     async def sleep(self: Any) -> None:
@@ -135,7 +135,7 @@ def count_queue(executors: Any) -> None:
                 command = ["squeue", "--noheader", f"--name={name}", "--states=PD,R,CG", "--format=%T"]
                 states = subprocess.run(command, check=True, timeout=30, text=True, capture_output=True).stdout.split()
                 queue = {"queued": states.count("PENDING"), "running": len(states) - states.count("PENDING")}
-                SAID.info("In the queue: %s", queue, extra={"queue": queue})
+                SAID.info(f"In the queue: {queue}", extra={"queue": queue})
         await asleep(self)
 
     executors.report_job_submission, executors.sleep = report, sleep

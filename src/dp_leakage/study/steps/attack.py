@@ -273,7 +273,7 @@ def scores_of(study: Study, job: Job) -> Files:
 
 def attack_time(study: Study, job: Job) -> int:
     """Return the time limit, in minutes, of a job that attacks or queries models."""
-    return attack_minutes(records_of(study, job), models_of(study, job), _steps(study, job.attack))
+    return attack_minutes(records_of(study, job), models_of(study, job), steps=_steps(study, job.attack))
 
 
 def _steps(study: Study, attack: str) -> int:
