@@ -142,8 +142,8 @@ def test_a_submission_has_one_gpu_or_as_many_of_one_node_as_it_has_cores(on_gpus
 def test_attacks_and_measures_are_submitted_without_a_gpu_apart_from_trainings(on_gpus):
     calls = on_gpus()
     with_gpu = {group for group, made in calls.items() if any("--gpus=1" in call for call in made)}
-    assert set(calls) - with_gpu == {"data", "judged", "figures"}
-    assert with_gpu == {"baseline", "cell"}
+    assert with_gpu == {"baseline", "auxiliary", "cell"}
+    assert set(calls) - with_gpu == {"data", "fitted", "judged", "figures"}
 
 
 @pytest.mark.parametrize("share", ["gpu:1", "mps:25"])
