@@ -117,7 +117,7 @@ bench-all: bench  ## every benchmark
 	python benchmarks/jobs.py
 	python benchmarks/watch.py
 
-reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
+reference: $(INSTALLED)  ## renew docs/reference.md from the sections and registries
 	python -m dp_leakage.reference > docs/reference.md
 
 docs: $(DOCUMENTED)  ## build the documentation as a site in site/, which opens without a network

@@ -2,17 +2,11 @@
 
 from pathlib import Path
 
-import yaml
-
 from dp_leakage.common.config import merged
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.study.file import load_studies
 
 REPO = Path(__file__).parents[1]
-SCHEMAS = {
-    name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
-    for name in ("config", "study")
-}
 QUICKSTART = Path(__file__).parent / "studies" / "quickstart.yaml"  # fixed members, shadow models
 CONFIG = read_yaml(REPO / "config.yaml")
 LEARNED_ON = {
@@ -28,7 +22,7 @@ def load(changes=None, config=None, file=QUICKSTART):
     settings = merged(CONFIG, config or {})
     if changes:
         settings = merged(settings, {"overrides": {file.stem: changes}})
-    return load_studies(settings, [file], SCHEMAS)
+    return load_studies(settings, [file])
 
 
 def visits(changes=None):

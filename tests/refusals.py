@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import yaml
-from loading import CONFIG, PRIVATE_PCA, QUICKSTART, REPO, SCHEMAS, gaussian, load, projected, visits
+from loading import CONFIG, PRIVATE_PCA, QUICKSTART, REPO, gaussian, load, projected, visits
 
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
@@ -365,7 +365,7 @@ def named(*studies):
     files = [Path(f"{number}.yaml") for number, _ in enumerate(studies)]
     for file, changes in zip(files, studies, strict=True):
         file.write_text(yaml.safe_dump(merged(read_yaml(QUICKSTART), {"figures": {}} | changes)))
-    return load_studies(CONFIG, files, SCHEMAS)
+    return load_studies(CONFIG, files)
 
 
 def written(text):

@@ -727,7 +727,7 @@ def test_one_sentence_says_where_the_structure_cannot_be_read(here, capsys, ense
         ("c", ("--outputs", "o.csv"), "a table of outputs does not say what the model consists of"),
     ):
         assert audit_model.main([name, *what]) == 0
-        assert ("Structure: only records" in capsys.readouterr().out) == bool(words)
+        assert ("Structure: leaves" in capsys.readouterr().out) == bool(words)
         choices = [
             choice for choice in read_yaml(here / "studies" / f"{name}.yaml")["choices"] if "Structure" in choice
         ]

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
@@ -22,10 +21,6 @@ from dp_leakage.study.steps import prepare_settings
 from dp_leakage.study.steps.parts import figure_cells
 
 REPO = Path(__file__).parents[1]
-SCHEMAS = {
-    name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
-    for name in ("config", "study")
-}
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +43,7 @@ def new_study(data: str, *more: str, name: str = "mine", status: int = 0) -> Pat
 
 def loaded(file: Path, scale: str = "paper"):
     config = merged(read_yaml(REPO / "config.yaml"), {"scale": scale})
-    (study,) = load_studies(config, [file], SCHEMAS).values()
+    (study,) = load_studies(config, [file]).values()
     return study
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 import yaml
 from asked import calibrated, epsilon_report, noise_multiplier
-from loading import LEARNED_ON, REPO, SCHEMAS
+from loading import LEARNED_ON, REPO
 from registries import unchanged
 
 from dp_leakage import plugins
@@ -69,7 +69,7 @@ def quickstart(folder, **changes):
     study = folder / "own.yaml"
     study.write_text(yaml.safe_dump({**spec, "scales": {}, **STUDY, "study": "own", **changes}))
     config = merged(read_yaml(REPO / "config.yaml"), {"plugins": [str(EXAMPLES)]})
-    return load_studies(config, [study], SCHEMAS)["own"]
+    return load_studies(config, [study])["own"]
 
 
 def digits(n=120):

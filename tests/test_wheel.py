@@ -28,14 +28,13 @@ SMALL = [
 SETTINGS = """
 import json, sys
 from pathlib import Path
-from dp_leakage.common.places import REPOSITORY, SCHEMAS, STUDIES
+from dp_leakage.common.places import REPOSITORY, STUDIES
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.study.file import load_studies, study_files
 from dp_leakage.study.plan import figure_settings
 from dp_leakage.study.steps import prepare_settings, train_settings
-schemas = {name: read_yaml(SCHEMAS / f"{name}.schema.yaml") for name in ("config", "study")}
 found = {}
-for study in load_studies(read_yaml(REPOSITORY / "config.yaml"), study_files(STUDIES), schemas).values():
+for study in load_studies(read_yaml(REPOSITORY / "config.yaml"), study_files(STUDIES)).values():
     for dataset in study.spec["datasets"]:
         found[f"{study.name} {dataset}"] = prepare_settings(study, dataset)
     for cell in study.cells.values():

@@ -56,7 +56,7 @@ NO_BOUND = (
     "No lower bound on ε is stated: that needs models trained after a coin was tossed for every record (or canary); "
     "here who was a member is as it was."
 )
-UNREAD = "Structure: only records that are answered alike are counted, not leaves or degrees of freedom: {}."
+UNREAD = "Structure: leaves and degrees of freedom are not counted: {}."
 NOT_GIVEN = "a table of outputs does not say what the model consists of"
 NOT_TREES = "{} is neither one ensemble of trees nor one linear model as scikit-learn's converter writes them to ONNX"
 # Differences between the shares of references trained on a member and on a non-member of the target. If each

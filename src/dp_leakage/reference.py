@@ -1,4 +1,4 @@
-"""Reference page of all keys, from schemas and declarations: ``python -m dp_leakage.reference >
+"""Reference page of all keys, from sections and declarations: ``python -m dp_leakage.reference >
 docs/reference.md``.
 """
 
@@ -7,24 +7,25 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from operator import getitem
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.common.config import merged
+from dp_leakage.common.run_config import Config
 from dp_leakage.common.schemas import Schema, words
+from dp_leakage.common.sections import schema_of
 from dp_leakage.data import SOURCES
 from dp_leakage.figures import COMMON, ENTERED, FIGURES, FigureKind
 from dp_leakage.metrics.rows import QUALIFIERS
 from dp_leakage.models.architectures import ARCHITECTURES
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS
+from dp_leakage.study.sections import StudyFile
 
 HEAD = """\
 # Reference
 
-Every key of `config.yaml` and of a study file, and every valid name. `make reference` generates this page from schemas
+Every key of `config.yaml` and of a study file, and every valid name. `make reference` generates this page from sections
 and declarations; do not edit it by hand.
 """
 COLUMNS = """\
@@ -36,10 +37,10 @@ CHANGES = "_changes"  # ending of definitions that have another one's keys, none
 Json = dict[str, Any]
 
 
-def reference(config: Json, study: Json) -> str:
-    """Return the page, from the two schemas in ``workflow/schemas``."""
-    definitions = _definitions(study)
-    study = _resolved({**study, "$defs": definitions}, definitions)
+def reference() -> str:
+    """Return the page."""
+    config, study = schema_of(Config), schema_of(StudyFile)
+    study = _resolved(study, study["$defs"])
     parts = [HEAD, "## config.yaml", _table(config["properties"], config.get("required", []))]
     parts += ["## A study file", _table(study["properties"], study["required"])]
     for name, schema in study["$defs"].items():
@@ -72,18 +73,8 @@ def undocumented(schema: Json, where: str = "") -> list[str]:
         described = "description" in value or "$ref" in value
         found += [] if described else [name]
         found += undocumented(value, f"{name}.")
-    for key, value in _definitions(schema).items():
+    for key, value in schema.get("$defs", {}).items():
         found += undocumented(value, f"{key}.")
-    return found
-
-
-def _definitions(schema: Json) -> dict[str, Json]:
-    """Return the schema's definitions. Those that build on another one include its keys."""
-    raw = schema.get("$defs", {})
-    found = {}
-    for name, value in raw.items():
-        base = raw.get(value.get("$ref", "").rsplit("/", 1)[-1], {})
-        found[name] = merged(base, {key: part for key, part in value.items() if key != "$ref"})
     return found
 
 
@@ -236,5 +227,4 @@ def _rows(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    files = (Path("workflow/schemas") / f"{name}.schema.yaml" for name in ("config", "study"))
-    sys.stdout.write(reference(*(yaml.safe_load(file.read_text(encoding="utf-8")) for file in files)))
+    sys.stdout.write(reference())

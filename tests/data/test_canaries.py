@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from loading import SCHEMAS
 
 from dp_leakage.audits.designs import DESIGNS
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.sections import schema_of
 from dp_leakage.data.canaries import KINDS, place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.release.twin import CANARIES
+from dp_leakage.study.sections import StudyFile
 
 RNG = np.random.default_rng(0)
 ROLES = {"target_members": np.arange(80), "target_nonmembers": np.arange(80, 180)}
@@ -116,7 +117,7 @@ def test_the_schema_of_a_study_has_the_canaries_and_designs_that_there_are():
             for value in node:
                 collect(value)
 
-    collect(SCHEMAS["study"])
+    collect(schema_of(StudyFile))
     assert tuple(DESIGNS) in enums["design"]
     assert KINDS in enums["canary"]
     assert CANARIES in enums["canary"]

@@ -24,10 +24,6 @@ X = ((X - X.min(0)) / (X.max(0) - X.min(0))).astype(np.float32)
 DATA = Dataset(X, Y.astype(np.int64), {}, np.array([], dtype=np.int64))
 ROWS = np.random.default_rng(0).permutation(569)[:200]
 REPO = Path(__file__).parents[2]
-SCHEMAS = {
-    name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
-    for name in ("config", "study")
-}
 
 
 def settings(name, **arguments):
@@ -121,7 +117,7 @@ def test_an_estimator_that_does_not_fit_gets_one_sentence(how, sentence):
 
 def tabular(**changes):
     config = read_yaml(REPO / "config.yaml") | {"overrides": {"tabular": changes}}
-    return load_studies(config, [REPO / "workflow" / "studies" / "tabular.yaml"], SCHEMAS)["tabular"]
+    return load_studies(config, [REPO / "workflow" / "studies" / "tabular.yaml"])["tabular"]
 
 
 def test_a_claimed_cell_trains_the_private_class_and_says_whose_claim_it_is():

@@ -9,15 +9,17 @@ from skl2onnx import to_onnx
 from sklearn.datasets import load_iris
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import onnx
 from dp_leakage.engines.onnx_structure import is_read, structure_of
-from dp_leakage.engines.structure import leaves_of, of_trees, parameters_of
+from dp_leakage.engines.structure import leaves_of, of_trees, parameters_of, stored_in
 from dp_leakage.metrics.structure import measure_structure
 
 X, Y = load_iris(return_X_y=True)
@@ -47,8 +49,9 @@ def test_a_file_has_the_structure_of_the_model_that_was_written_to_it(name, clas
     model, y = MODELS[name], np.minimum(Y, classes - 1)
     path = saved(model, tmp_path / "model.onnx", y)
     assert is_read(path)
-    parameters, leaves = structure_of(path, X[SEEN])
+    _, parameters, leaves, stored = structure_of(path, X[SEEN], y[SEEN])
     assert parameters == parameters_of(model)
+    assert stored == 0
     expected = leaves_of(model, X[SEEN])
     if expected is None:
         assert leaves is None
@@ -108,7 +111,7 @@ def test_the_leaves_of_boosted_trees_are_those_that_their_own_library_names(tmp_
     path = written(model.booster_, tmp_path / "model.onnx", X.shape[1])
     (said,) = InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": X})
     np.testing.assert_allclose(said[:, 0], model.booster_.predict(X, raw_score=True), rtol=1e-5, atol=1e-6)
-    parameters, leaves = structure_of(path, X)
+    _, parameters, leaves, _ = structure_of(path, X, y)
     assert parameters == parameters_of(model)
     expected = leaves_of(model, X)
     assert leaves.shape == expected.shape == (150, 2)
@@ -134,4 +137,21 @@ def test_the_engine_says_it_of_the_training_records_if_asked(tmp_path):
 def test_a_network_has_no_structure_to_read(tmp_path):
     path = saved(MLPClassifier((5,), max_iter=20), tmp_path / "model.onnx")
     assert not is_read(path)
-    assert structure_of(path, X) == (None, None)
+    assert structure_of(path, X, Y)[1:] == (None, None, 0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KNeighborsClassifier(3),
+        SVC(probability=True, random_state=0),
+        make_pipeline(StandardScaler(), SVC(probability=True)),
+    ],
+    ids=["neighbors", "support vectors", "support vectors of scaled records"],
+)
+def test_records_that_a_file_stores_are_those_that_its_model_stores(model, tmp_path):
+    path = saved(model, tmp_path / "model.onnx")
+    expected = stored_in(model, X[SEEN])
+    assert 0 < structure_of(path, X[SEEN], Y[SEEN]).stored == expected
+    new = X[SEEN] + np.float32(0.01)
+    assert structure_of(path, new, Y[SEEN]).stored == 0

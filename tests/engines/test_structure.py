@@ -4,18 +4,32 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from lightgbm import LGBMClassifier
 from sklearn.datasets import load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, export_text
 
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import estimator
 from dp_leakage.engines.answers import Answers
-from dp_leakage.engines.structure import Anonymity, alike, anonymity, leaves_of, of_trees, parameters_of
+from dp_leakage.engines.structure import (
+    Anonymity,
+    alike,
+    anonymity,
+    leaves_of,
+    of_trees,
+    parameters_of,
+    stored_in,
+    stored_rows,
+)
 from dp_leakage.metrics.structure import measure_structure
 
 X, Y = load_iris(return_X_y=True)
@@ -127,3 +141,55 @@ def test_rows_are_those_of_each_model_and_the_worst_of_all():
     ):
         both = [found[metric, cells, str(k)] for k in (0, 1)]
         assert found[metric, cells, "all"] == worst(both)
+
+
+class Remembered:
+    """A classifier of the user's own that keeps some records, in a list in an object in a mapping."""
+
+    def fit(self, x, y):
+        self.kept = {"some": type("Kept", (), {})()}
+        self.kept["some"].rows = [x[:5].copy()]
+        return self
+
+
+# Model → the number of its training records that it stores; None for what scikit-learn's own attribute says.
+STORING = {
+    "neighbors": (KNeighborsClassifier(3), 75),
+    "scaled neighbors": (make_pipeline(StandardScaler(), KNeighborsClassifier(3)), 75),
+    "Gaussian process": (GaussianProcessClassifier(), 75),
+    "landmarks before a linear model": (
+        make_pipeline(Nystroem(n_components=20, random_state=0), LogisticRegression()),
+        20,
+    ),
+    "support vectors": (SVC(), None),
+    "a class of one's own": (Remembered(), 5),
+    "tree": (DecisionTreeClassifier(random_state=0), 0),
+    "forest": (RandomForestClassifier(5, random_state=0), 0),
+    "boosted": (GradientBoostingClassifier(n_estimators=3, random_state=0), 0),
+    "linear": (LogisticRegression(max_iter=500), 0),
+    "naive Bayes": (GaussianNB(), 0),
+    "LightGBM": (LGBMClassifier(n_estimators=3, verbose=-1), 0),
+}
+
+
+@pytest.mark.parametrize("name", STORING)
+def test_records_that_a_model_stores_are_counted_as_the_library_says(name):
+    model, count = STORING[name]
+    x, y = X[::2] + np.random.default_rng(0).normal(0, 1e-3, X[::2].shape), Y[::2]  # so that no two records are equal
+    model.fit(x, y)
+    assert stored_in(model, x) == (len(model.support_) if count is None else count)
+
+
+def test_coefficients_that_are_zero_are_not_a_record_of_zeros():
+    x = np.concatenate([np.zeros((1, 4)), X])
+    assert stored_rows(iter([np.zeros((3, 4))]), x).sum() == 0
+    assert stored_rows(iter([np.concatenate([X[:2], [[9.0, 9, 9, 9]]])]), X).sum() == 0  # a table of other rows too
+
+
+def test_rows_say_how_many_records_the_worst_model_stores():
+    data = Dataset(X, Y.astype(np.int64), {}, np.array([], dtype=np.int64))
+    how = {"architecture": {"name": "sklearn.neighbors:KNeighborsClassifier"}, "structure": True}
+    said = estimator.answers(how, data, [np.arange(0, 150, 2), np.arange(0, 150, 3)], [1, 2])
+    rows = measure_structure(Answers.from_tensors(said.tensors()), data.y)
+    found = {row["repeat"]: row["value"] for row in rows if row["metric"] == "stored_records"}
+    assert found == {"0": 75, "1": 50, "all": 75}

@@ -312,6 +312,7 @@ def structure_frame() -> pd.DataFrame:
         linear.assign(metric="smallest_cell", value=4.0, cells="leaves"),
         linear.assign(metric="in_small_cells", value=0.25, cells="leaves", below=10.0),
         linear.assign(metric="residual_freedom", value=-1234.0),
+        linear.assign(metric="stored_records", value=321.0),
     ]
     return pd.concat([frame, *(part.assign(low=np.nan, high=np.nan) for part in rows)], ignore_index=True)
 

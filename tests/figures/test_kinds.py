@@ -911,6 +911,6 @@ def test_the_table_of_groups_has_what_is_known_of_each(groups: pd.DataFrame) -> 
 def test_the_table_of_structure_says_what_was_counted_and_nothing_else(structure: pd.DataFrame) -> None:
     figure, rows = draw("structure_table", structure, {})
     words = all_texts(figure)
-    assert {"−1,234", "99.5 %", "25.0 %", "softmax regression", "MLP"} <= set(words)
-    assert words.count("–") == 3  # leaves and parameters of the MLP
-    assert len(rows) == 9
+    assert {"−1,234", "321", "99.5 %", "25.0 %", "softmax regression", "MLP"} <= set(words)
+    assert words.count("–") == 4  # leaves, parameters and stored records of the MLP
+    assert len(rows) == 10

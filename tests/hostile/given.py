@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import yaml
 from asked import noise_multiplier
-from loading import CONFIG, SCHEMAS
+from loading import CONFIG
 from registries import unchanged
 from workflow_copies import make
 
@@ -92,7 +92,7 @@ def study(folder: Path, content: object, config: dict | None = None) -> str | No
     if isinstance(content, dict):
         content = yaml.safe_dump(merged(TINY, content))
     file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
-    return said(lambda: planned(load_studies(CONFIG | (config or {}), [file], SCHEMAS)))
+    return said(lambda: planned(load_studies(CONFIG | (config or {}), [file])))
 
 
 def planned(studies: dict) -> None:
@@ -117,7 +117,7 @@ def config(folder: Path, content: object) -> str | None:
     if isinstance(content, dict):
         content = yaml.safe_dump(CONFIG | content)
     file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
-    return said(lambda: planned(load_studies(read_yaml(file), [beside], SCHEMAS)))
+    return said(lambda: planned(load_studies(read_yaml(file), [beside])))
 
 
 def data(folder: Path, path: str, *arguments: str) -> str | None:
@@ -126,7 +126,7 @@ def data(folder: Path, path: str, *arguments: str) -> str | None:
     def run() -> int:
         status = new_study.main(["mine", "--seed", "1", f"--data={path}", *arguments])
         if status == 0:
-            planned(load_studies(CONFIG, [Path("studies/mine.yaml")], SCHEMAS))
+            planned(load_studies(CONFIG, [Path("studies/mine.yaml")]))
         return status
 
     before = os.getcwd()

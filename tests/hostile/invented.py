@@ -250,7 +250,7 @@ def study_at(make: Callable[[Path], object]) -> Input:
     def run(folder: Path) -> str | None:
         file = folder / "tiny.yaml"
         make(file)
-        return given.said(lambda: given.planned(given.load_studies(given.CONFIG, [file], given.SCHEMAS)))
+        return given.said(lambda: given.planned(given.load_studies(given.CONFIG, [file])))
 
     return run
 
@@ -341,7 +341,7 @@ def beside_a_study(folder: Path, data: bytes) -> str | None:
     (folder / "tiny" / "own_kind.py").write_bytes(data)
     (folder / "tiny" / "study.yaml").write_text(TEXT)
     files = [folder / "tiny" / "study.yaml"]
-    return given.said(lambda: given.planned(given.load_studies(given.CONFIG, files, given.SCHEMAS)))
+    return given.said(lambda: given.planned(given.load_studies(given.CONFIG, files)))
 
 
 def dataset(**changes: object) -> Input:

@@ -69,7 +69,7 @@ def planned_visits(folder: Path, spec: object, frame: pd.DataFrame | None = None
     (people() if frame is None else frame).to_csv(folder / "d.csv", index=False)
     (folder / "tiny.yaml").write_text(yaml.safe_dump(spec, allow_unicode=True), errors="surrogatepass")
     files = [Path("tiny.yaml")]
-    return inside(folder, lambda: given.planned(load_studies(given.CONFIG, files, given.SCHEMAS)))
+    return inside(folder, lambda: given.planned(load_studies(given.CONFIG, files)))
 
 
 def sized(**roles: int) -> Input:
@@ -129,7 +129,7 @@ def counted(source: dict, write: Callable[[Path], object] = lambda folder: None,
         write(folder)
         (folder / "tiny.yaml").write_text(yaml.safe_dump(spec))
         files = [Path("tiny.yaml")]
-        return inside(folder, lambda: given.planned(load_studies(given.CONFIG, files, given.SCHEMAS)))
+        return inside(folder, lambda: given.planned(load_studies(given.CONFIG, files)))
 
     return run
 

@@ -65,3 +65,24 @@ def test_what_was_not_checked_is_not_said():
     )
     assert "took more numbers" not in claim.words
     assert structure_claims(pd.DataFrame(checked("tree", 12, 0.0, None))[:0]) == []
+
+
+def test_models_that_store_training_records_are_counted_and_the_worst_is_named():
+    rows = [
+        *checked("tree", 3, 0.4, 12),
+        row("tree", "stored_records", "", 0),
+        row("neighbors", "stored_records", "", 800),
+    ]
+    (claim,) = structure_claims(pd.DataFrame(rows))
+    assert claim.words.endswith(
+        "; 1 of 2 models store training records as they are, up to 800 (neighbors, defense none), so whoever has such "
+        "a model has them."
+    )
+    assert [number.value for number in claim.numbers] == [0.4, 1, 2, 800]
+    (alone,) = structure_claims(pd.DataFrame([row("neighbors", "stored_records", "", 800)]))
+    assert alone.words == (
+        "Structure, checked without any attack: the model stores 800 of its training records as they are, so whoever "
+        "has the model has these records."
+    )
+    (none,) = structure_claims(pd.DataFrame([*checked("tree", 3, 0.4, 12), row("tree", "stored_records", "", 0)]))
+    assert "stores" not in none.words

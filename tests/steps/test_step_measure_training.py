@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 
 from dp_leakage.common.config import merged
 from dp_leakage.common.yaml_files import read_yaml
@@ -45,16 +44,12 @@ TINY = {
 def measured(tmp_path, monkeypatch):
     """A function: one defense entry of the tiny study, trained and measured → (its rows, its curve)."""
     monkeypatch.chdir(tmp_path)
-    schemas = {
-        name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
-        for name in ("config", "study")
-    }
 
     def of(entry, **changes):
         overrides = TINY | {"defenses": [{"defense": "none"}, entry]} | changes
         config = merged(read_yaml(REPO / "config.yaml"), {"overrides": {"quickstart": {}}})
         config["overrides"]["quickstart"] = overrides
-        study = load_studies(config, [REPO / "tests" / "studies" / "quickstart.yaml"], schemas)["quickstart"]
+        study = load_studies(config, [REPO / "tests" / "studies" / "quickstart.yaml"])["quickstart"]
         data, prepared = study.path(paths.DATA, dataset="digits"), study.path(paths.PREPARED, dataset="digits")
         prepare.main(prepare_settings(study, "digits"), prepared, tmp_path)
         project.main(project_settings(study, "digits"), prepared, data)

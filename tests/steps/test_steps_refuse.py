@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
@@ -232,15 +231,11 @@ class Run:
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """The tiny study, run to its end; the working directory is its folder."""
-    schemas = {
-        name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
-        for name in ("config", "study")
-    }
     config = merged(read_yaml(REPO / "config.yaml"), {"overrides": {"quickstart": {}}})
     config["overrides"]["quickstart"] = TINY
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("tiny"))
-        run = Run(load_studies(config, [REPO / "tests" / "studies" / "quickstart.yaml"], schemas)["quickstart"])
+        run = Run(load_studies(config, [REPO / "tests" / "studies" / "quickstart.yaml"])["quickstart"])
         for step in ("prepare", "project", "train_shadow", "query_shadow", "fit_attack"):
             run(step)
         for names in (NONE, CELL):

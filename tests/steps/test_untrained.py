@@ -33,11 +33,7 @@ def study_of(tmp_path, **changes):
     spec |= {"attacks": {"iga": ITERATED, "dlg": {"weights": ["initial", "trained"]}}, "figures": {}}
     spec["training"] |= changes.pop("training", {})
     (tmp_path / "quickstart.yaml").write_text(yaml.safe_dump(spec | changes))
-    schemas = {
-        name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
-        for name in ("config", "study")
-    }
-    return load_studies(read_yaml(REPO / "config.yaml"), [tmp_path / "quickstart.yaml"], schemas)["quickstart"]
+    return load_studies(read_yaml(REPO / "config.yaml"), [tmp_path / "quickstart.yaml"])["quickstart"]
 
 
 def found(study, defense, attack="iga"):

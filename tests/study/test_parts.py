@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from dp_leakage.attacks import ATTACKS, FAMILIES, STRONGEST, attacks_of
 from dp_leakage.common.errors import UserError
@@ -25,12 +24,8 @@ STUDIES = sorted((REPO / "workflow" / "studies").rglob("*.yaml"))
 
 @pytest.fixture(scope="module")
 def studies():
-    schemas = {
-        name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
-        for name in ("config", "study")
-    }
     config = read_yaml(REPO / "config.yaml") | {"scale": "smoke"}
-    return load_studies(config, STUDIES, schemas)
+    return load_studies(config, STUDIES)
 
 
 def test_every_family_of_attacks_has_its_measure():

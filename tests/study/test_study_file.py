@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from loading import CONFIG, QUICKSTART, REPO, SCHEMAS, load
+from loading import CONFIG, QUICKSTART, REPO, load
 
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
@@ -15,7 +15,7 @@ from dp_leakage.study.steps.parts import figure_cells
 def test_every_study_file_loads_at_every_scale_that_it_names():
     files = study_files(REPO / "workflow" / "studies")
     for scale in ("paper", "small", "smoke"):
-        studies = load_studies(merged(CONFIG, {"scale": scale}), files, SCHEMAS, asked=lambda study: False)
+        studies = load_studies(merged(CONFIG, {"scale": scale}), files, asked=lambda study: False)
         for study in studies.values():
             assert study.cells
             assert study.name == study.target + ("" if scale == "paper" else f"-{scale}")
@@ -105,7 +105,7 @@ def test_numbers_that_snakemake_reads_as_text_are_numbers_again():
 def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_one():
     files = [REPO / "workflow" / "studies" / "jayaraman2019" / "study.yaml"]
     config = merged(CONFIG, {"only_datasets": ["purchase100"]})
-    study = load_studies(config, files, SCHEMAS)["jayaraman2019"]
+    study = load_studies(config, files)["jayaraman2019"]
     assert {cell.dataset for cell in study.cells.values()} == {"purchase100"}
     assert "fig3" in study.spec["figures"]
     assert "fig1a" not in study.spec["figures"]
@@ -117,7 +117,7 @@ def test_made_up_records_stand_in_only_where_the_published_file_is_not_there(tmp
     config = merged(CONFIG, {"data_dir": str(tmp_path)})
 
     def settings(name="fig3"):
-        return figure_settings(load_studies(config, files, SCHEMAS)["jayaraman2019"], name)
+        return figure_settings(load_studies(config, files)["jayaraman2019"], name)
 
     assert settings()["sources"] == {"purchase100": "purchase_like"}
     assert settings()["made_up"] == ["purchase100"]

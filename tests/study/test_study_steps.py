@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 from loading import LEARNED_ON, load, projected
 
 from dp_leakage.common.errors import UserError
@@ -31,11 +30,7 @@ OF_ATTACK = {paths.ROWS: paths.ATTACKED}
 
 
 def loaded(file):
-    schemas = {
-        name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
-        for name in ("config", "study")
-    }
-    return load_studies(read_yaml(REPO / "config.yaml"), [file], schemas)["quickstart"]
+    return load_studies(read_yaml(REPO / "config.yaml"), [file])["quickstart"]
 
 
 @pytest.fixture(scope="module")

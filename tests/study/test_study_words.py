@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from loading import CONFIG, SCHEMAS
+from loading import CONFIG
 from registries import unchanged
 
 from dp_leakage.common.config import merged
@@ -31,7 +31,7 @@ def settings(folder, attack, noise):
     (plugs / "own_noise.py").write_text(f"MECHANISM = {noise!r}\n{NOISY}")
     (folder / "own.yaml").write_text(yaml.safe_dump(STUDY))
     with unchanged("mine", "own_noise"):
-        study = load_studies(merged(CONFIG, {"plugins": [str(plugs)]}), [folder / "own.yaml"], SCHEMAS)["own"]
+        study = load_studies(merged(CONFIG, {"plugins": [str(plugs)]}), [folder / "own.yaml"])["own"]
         return figure_settings(study, "fig_pareto"), report_settings(study)
 
 

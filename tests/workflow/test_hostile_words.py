@@ -115,7 +115,6 @@ def test_names_of_studies_figures_and_files_that_mean_something_are_refused_in_a
     word = HOSTILE[case]
     roles = {"target_members": 9, "target_nonmembers": 9}
     config = read_yaml(REPO / "config.yaml")
-    schemas = {name: read_yaml(REPO / "workflow" / "schemas" / f"{name}.schema.yaml") for name in ("config", "study")}
     quickstart = REPO / "workflow" / "studies" / "quickstart.yaml"
     for changes in (
         {"figures": {word: {"kind": "pareto"}}},
@@ -127,7 +126,7 @@ def test_names_of_studies_figures_and_files_that_mean_something_are_refused_in_a
         {"published": "/etc/passwd"},
     ):
         with pytest.raises(UserError) as error:
-            load_studies(config | {"overrides": {"quickstart": changes}}, [quickstart], schemas)
+            load_studies(config | {"overrides": {"quickstart": changes}}, [quickstart])
         assert "\n" not in str(error.value)
 
 

@@ -3,7 +3,7 @@
 from ast import literal_eval
 
 import pytest
-from loading import REPO, SCHEMAS
+from loading import REPO
 from workflow_copies import fresh
 
 from dp_leakage.common.errors import UserError
@@ -204,7 +204,7 @@ def test_a_faulty_config_is_one_sentence(tmp_path, monkeypatch, content, sentenc
     if content is not None:
         (tmp_path / "config.yaml").write_bytes(content)
     with pytest.raises(UserError) as error:
-        load_studies(read_config(tmp_path), [REPO / "workflow" / "studies" / "quickstart.yaml"], SCHEMAS)
+        load_studies(read_config(tmp_path), [REPO / "workflow" / "studies" / "quickstart.yaml"])
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-import yaml
-
 from dp_leakage.common.config import merged
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.study import plan
@@ -22,12 +20,8 @@ LONELY = (
 
 
 def everything(folder: Path) -> set[str]:
-    schemas = {
-        name: yaml.safe_load((folder / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
-        for name in ("config", "study")
-    }
     config = merged(read_yaml(folder / "config.yaml"), {})
-    studies = load_studies(config, [folder / "workflow" / "studies" / "quickstart.yaml"], schemas)
+    studies = load_studies(config, [folder / "workflow" / "studies" / "quickstart.yaml"])
     return {str(path) for study in studies.values() for path in plan.everything(study)}
 
 

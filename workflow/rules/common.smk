@@ -125,10 +125,6 @@ def _studies():
         read_yaml(REPOSITORY / CONFIG) if IN_MODULE else read_config(REPOSITORY),
     )
     update_config(config, given)
-    schemas = {
-        name: read_yaml(REPOSITORY / "workflow" / "schemas" / f"{name}.schema.yaml")
-        for name in ("config", "study")
-    }
     files = [
         *study_files(REPOSITORY / "workflow" / "studies"),
         *study_files(Path("studies")),
@@ -136,7 +132,6 @@ def _studies():
     return load_studies(
         config,
         files,
-        schemas,
         _left_out,
         lambda study: asks_for(TARGETS, study),
         lambda names: needed(sys.argv, TARGETS, names),
@@ -144,7 +139,7 @@ def _studies():
     )
 
 
-# The folder of config.yaml, and of the studies and schemas below `workflow`. Of a repository on a host, Snakemake fetches
+# The folder of config.yaml, and of the studies below `workflow`. Of a repository on a host, Snakemake fetches
 # only the files that are named: the studies are those of the installed package then.
 REPOSITORY = HERE.parent.resolve() if HERE.is_dir() else places.REPOSITORY
 if IS_RUN and not IN_MODULE:

@@ -8,7 +8,6 @@ from dp_leakage.common.errors import UserError, nearest
 SNAKEFILE = (Path(__file__).resolve().parents[1] / "repository" / "Snakefile").resolve()
 REPOSITORY = SNAKEFILE.parent  # also of config.yaml, envs, profiles and workflow
 STUDIES = REPOSITORY / "workflow" / "studies"
-SCHEMAS = REPOSITORY / "workflow" / "schemas"
 PROFILES = REPOSITORY / "profiles"
 
 

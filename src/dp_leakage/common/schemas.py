@@ -1,6 +1,6 @@
 """JSON Schemas: validation of a value, error messages, and descriptions of valid values.
 
-A setting's rule is written once, as a schema in a declaration or in ``workflow/schemas``. The check, the sentence and
+A setting's rule is written once, in a declaration or a section (`sections`). The check, the sentence and
 the line of ``docs/reference.md`` follow from it. Beyond the standard, numbers are finite, whole numbers fit into 64
 bits, 3.0 is not an integer, and a tuple is a list.
 """

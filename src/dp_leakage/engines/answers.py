@@ -22,6 +22,7 @@ class Answers(NamedTuple):
         parameters: int64 (K,), number of parameters that each model fitted to its records; None if not requested.
         leaves: float64 (K, 3), how anonymous its training records are in the leaves of its trees
             (`structure.Anonymity`); None if it is not made of trees, or not requested.
+        stored: int64 (K,), number of training records that each model stores as they are; None if not requested.
     """
 
     trained_on: np.ndarray
@@ -29,6 +30,7 @@ class Answers(NamedTuple):
     margin: np.ndarray
     parameters: np.ndarray | None = None
     leaves: np.ndarray | None = None
+    stored: np.ndarray | None = None
 
     @classmethod
     def of(cls, trained_on: np.ndarray, log_probability: np.ndarray, y: np.ndarray) -> "Answers":
@@ -42,7 +44,7 @@ class Answers(NamedTuple):
     @classmethod
     def from_tensors(cls, tensors: dict[str, np.ndarray]) -> "Answers":
         """Return the inverse of `tensors`."""
-        known = {name: tensors.get(name) for name in ("log_probability", "parameters", "leaves")}
+        known = {name: tensors.get(name) for name in ("log_probability", "parameters", "leaves", "stored")}
         return cls(tensors["trained_on"].astype(bool), margin=tensors["margin"], **known)
 
     def probabilities(self, record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

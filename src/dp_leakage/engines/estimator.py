@@ -20,7 +20,7 @@ from dp_leakage.common.user_code import blamed, module_file
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import FLOOR, SUM, log_probabilities
 from dp_leakage.engines.answers import Answers, trained_on
-from dp_leakage.engines.structure import known, leaves_of, parameters_of
+from dp_leakage.engines.structure import Structure, known, leaves_of, parameters_of, stored_in
 from dp_leakage.privacy.defenses import CLAIMED
 
 SEEDS = 2**31 - 1  # the range of seeds that NumPy's and LightGBM's generators take
@@ -48,7 +48,12 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
         estimator = made(_with_bounds(settings["architecture"], x.shape[1]), seed % SEEDS)
         said[k] = _fitted(estimator, x, data.y, rows, settings["architecture"]["name"], data.n_classes)
         if settings.get("structure"):
-            structures.append((parameters_of(estimator), leaves_of(estimator, x[rows]), data.y[rows]))
+            members = x[rows]
+            structures.append(
+                Structure(
+                    data.y[rows], parameters_of(estimator), leaves_of(estimator, members), stored_in(estimator, members)
+                )
+            )
     found = Answers.of(trained_on(data, subsets), log_probabilities(said), data.y)
     return found._replace(**known(structures))
 

@@ -47,7 +47,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     if not settings.get("structure"):
         return found
     rows = subsets[0]
-    return found._replace(**known([(*structure_of(path, data.x[rows]), data.y[rows])]))
+    return found._replace(**known([structure_of(path, data.x[rows], data.y[rows])]))
 
 
 def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from dp_leakage.engines.structure import of_tree_counts
+from dp_leakage.engines.structure import Structure, of_tree_counts, stored_rows
 
 TREES = {"TreeEnsembleClassifier": "class", "TreeEnsembleRegressor": "target"}  # operator → of whom its leaves tell
 LINEAR = ("LinearClassifier", "LinearRegressor")
+KERNEL = ("SVMClassifier", "SVMRegressor")
 OPERATORS = (*TREES, *LINEAR)
 # How a node compares a feature with its value; the first of its two children is for records where that is true.
 COMPARED = {
@@ -22,26 +23,47 @@ def is_read(path: Path) -> bool:
     return _model_and_part(path) is not None
 
 
-def structure_of(path: Path, x: np.ndarray) -> tuple[int | None, np.ndarray | None]:
-    """Return the model's number of fitted parameters, and the tree leaf of each record.
+def structure_of(path: Path, x: np.ndarray, y: np.ndarray) -> Structure:
+    """Return what the structure of the model in a file shows of its training records.
 
     Args:
         path: of a model that onnxruntime can run.
         x: float32 (n, d), the records.
+        y: int64 (n,), their classes.
 
     Returns:
-        As `structure.parameters_of` and `structure.leaves_of`, of the model that was written to the file; None for
-        parts that are missing or unreadable. Scaling before the model counts as given.
+        As `structure.parameters_of`, `structure.leaves_of` and `structure.stored_in`, of the model that was written to
+        the file. Scaling before the model counts as given.
     """
-    found = _model_and_part(path)
+    stored, found = _stored(path, x), _model_and_part(path)
     if found is None:
-        return None, None
+        return Structure(y, None, None, stored)
     model, node, own = found
-    return (
-        (_of_trees(node, own), _leaves(own, _given(model, node, x)))
-        if node.op_type in TREES
-        else (_of_linear(own), None)
-    )
+    if node.op_type in TREES:
+        return Structure(y, _of_trees(node, own), _leaves(own, _given(model, node, x)), stored)
+    return Structure(y, _of_linear(own), None, stored)
+
+
+def _stored(path: Path, x: np.ndarray) -> int:
+    """Count the records that stand in a constant table of the file, or among a kernel model's support vectors."""
+    import onnx
+    from sklearn.neighbors import NearestNeighbors
+
+    model = onnx.load(path)
+    tables = [onnx.numpy_helper.to_array(table) for table in model.graph.initializer]
+    stored = stored_rows(iter(tables), x.reshape(len(x), -1))
+    for node in [node for node in model.graph.node if node.op_type in KERNEL]:
+        inputs = _given(model, node, x)
+        table = np.array(
+            [number for part in node.attribute if part.name == "support_vectors" for number in part.floats]
+        )
+        if table.size and table.size % inputs.shape[1] == 0:
+            table = table.reshape(-1, inputs.shape[1])
+            nearest = inputs[NearestNeighbors(n_neighbors=1).fit(inputs).kneighbors(table, return_distance=False)[:, 0]]
+            # onnxruntime rounds otherwise than the library that scaled the records for the training.
+            if np.allclose(table, nearest, rtol=1e-4, atol=1e-5):
+                stored |= stored_rows(iter([nearest]), inputs)
+    return int(stored.sum())
 
 
 def _model_and_part(path: Path) -> tuple[Any, Any, dict[str, Any]] | None:

@@ -1,10 +1,12 @@
-"""Disclosure by the structure of a model, without any attack: small cells, cells of one class, too many parameters.
+"""Disclosure by the structure of a model, without any attack: small cells, cells of one class, too many parameters,
+and training records that the model stores.
 
 Statistical offices check tables and regressions in this way before they release them; the checks apply to models of
 tables as well (Smith, Preen, Albashir, Rahat et al. 2025, "Safe machine learning model release from trusted research
 environments: the SACRO-ML package", arXiv 2502.09396). The results are exact counts, not estimates.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +81,57 @@ def leaves_of(estimator: Any, x: np.ndarray) -> np.ndarray | None:
     return np.stack([np.asarray(tree.apply(x.astype(np.float32)), np.int64) for tree in trees], axis=1)
 
 
+def stored_in(estimator: Any, x: np.ndarray) -> int:
+    """Count the training records (n, d) that a trained model stores as they are, as support vectors or neighbors do.
+
+    Every table in the model with as many columns as the records have is searched, whatever the model's class: also in
+    each step of a pipeline, for the records as that step gets them.
+    """
+    steps = [step for _, step in estimator.steps] if hasattr(estimator, "steps") else [estimator]
+    stored = np.zeros(len(x), bool)
+    for step in steps:
+        stored |= stored_rows(_tables(step, set()), x)
+        x = np.asarray(step.transform(x)) if step is not steps[-1] else x
+    return int(stored.sum())
+
+
+def stored_rows(tables: Iterator[np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Return which of n records (n, d) stand in a table of nothing but such records: bool (n,).
+
+    Tables of one row, or of equal rows, do not count: one vector of coefficients may be zero, as a record may be.
+    """
+    found = np.zeros(len(x), bool)
+    places: dict[bytes, list[int]] = {}
+    for row, record in enumerate(np.ascontiguousarray(x, np.float32)):
+        places.setdefault(record.tobytes(), []).append(row)
+    for table in tables:
+        if table.ndim != 2 or table.shape[1] != x.shape[1] or table.dtype.kind not in "fiub":
+            continue
+        rows = {record.tobytes() for record in np.ascontiguousarray(table, np.float32)}
+        if len(rows) > 1 and rows <= places.keys():
+            found[[row for record in rows for row in places[record]]] = True
+    return found
+
+
+def _tables(thing: Any, seen: set[int]) -> Iterator[np.ndarray]:
+    """Return every array in a trained model, in the objects and collections that it consists of."""
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        yield thing
+    elif hasattr(thing, "toarray") and hasattr(thing, "nnz"):  # a sparse matrix
+        yield thing.toarray()
+    elif isinstance(thing, Mapping):
+        for value in thing.values():
+            yield from _tables(value, seen)
+    elif isinstance(thing, list | tuple | set) or (isinstance(thing, np.ndarray) and thing.size):
+        for value in np.ravel(thing).tolist() if isinstance(thing, np.ndarray) else thing:
+            yield from _tables(value, seen)
+    elif hasattr(thing, "__dict__") and not isinstance(thing, type):
+        yield from _tables(vars(thing), seen)
+
+
 def _last(estimator: Any) -> Any:
     """Return the model at the end of a pipeline."""
     return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
@@ -103,13 +156,29 @@ def of_tree_counts(nodes: int, leaves: int, told: int) -> int:
     return int(2 * (nodes - leaves) + leaves * max(told - 1, 1))
 
 
-def known(of: list[tuple[int | None, np.ndarray | None, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the structure fields of `answers.Answers` for all models, from parameters, leaves of training records,
-    and classes.
+class Structure(NamedTuple):
+    """What the structure of one trained model shows of its n training records.
+
+    Attributes:
+        y: int64 (n,), their classes.
+        parameters: number of fitted parameters; None if it is not known.
+        leaves: int64 (n, T), the leaf of each record in each of T trees; None if the model is not made of trees.
+        stored: number of the records that the model stores as they are.
     """
+
+    y: np.ndarray
+    parameters: int | None
+    leaves: np.ndarray | None
+    stored: int
+
+
+def known(models: list[Structure]) -> dict[str, np.ndarray]:
+    """Return the structure fields of `answers.Answers` for all models."""
     found = {}
-    if of and all(parameters is not None for parameters, _, _ in of):
-        found["parameters"] = np.array([parameters for parameters, _, _ in of], np.int64)
-    if of and all(leaves is not None for _, leaves, _ in of):
-        found["leaves"] = np.array([of_trees(leaves, y) for _, leaves, y in of if leaves is not None])
+    if models:
+        found["stored"] = np.array([model.stored for model in models], np.int64)
+    if models and all(model.parameters is not None for model in models):
+        found["parameters"] = np.array([model.parameters for model in models], np.int64)
+    if models and all(model.leaves is not None for model in models):
+        found["leaves"] = np.array([of_trees(model.leaves, model.y) for model in models if model.leaves is not None])
     return found

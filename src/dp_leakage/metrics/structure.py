@@ -8,7 +8,7 @@ from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
 
-LEAST = ("smallest_cell", "residual_freedom")  # of several models the least counts, of shares the largest
+LEAST = ("smallest_cell", "residual_freedom")  # of several models the least counts, of all others the largest
 
 
 def measure_structure(said: Answers, y: np.ndarray) -> list[dict]:
@@ -21,8 +21,8 @@ def measure_structure(said: Answers, y: np.ndarray) -> list[dict]:
     Returns:
         ``cells=answers``, of the training records that a model answers alike, and ``cells=leaves``, of those in one
         leaf of its trees: smallest_cell, in_small_cells (the share in cells of fewer than `SMALL`) and class_disclosed
-        (the share in cells of one class). residual_freedom: training records less parameters. Unknown counts have no
-        row.
+        (the share in cells of one class). residual_freedom: training records less parameters. stored_records: those
+        that the model stores as they are. Unknown counts have no row.
     """
     found: dict[tuple[str, str], list[float]] = {}  # metric, cells → of each model
     for k, rows in enumerate(said.trained_on):
@@ -39,6 +39,8 @@ def measure_structure(said: Answers, y: np.ndarray) -> list[dict]:
             found.setdefault(("class_disclosed", cells), []).append(each.disclosed)
         if said.parameters is not None:
             found.setdefault(("residual_freedom", ""), []).append(float(rows.sum() - said.parameters[k]))
+        if said.stored is not None:
+            found.setdefault(("stored_records", ""), []).append(float(said.stored[k]))
     return [one for (metric, cells), values in found.items() for one in _rows(metric, cells, values)]
 
 

@@ -10,10 +10,9 @@ import torch
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import identity
-from dp_leakage.common.places import SCHEMAS, STUDIES
+from dp_leakage.common.places import STUDIES
 from dp_leakage.common.run_config import read_config
 from dp_leakage.common.user_code import FILES
-from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.projection import Fitted, fit_and_project
 from dp_leakage.data.projection_settings import HIDDEN, LEARNED, ProjectionSettings
@@ -123,7 +122,6 @@ def study_named(name: str, scale: str | None = None, release: Json | None = None
     config = read_config() | ({"scale": scale} if scale else {})
     if release:
         config = merged(config, {"overrides": {name: {"release": release}}})
-    schemas = {key: read_yaml(SCHEMAS / f"{key}.schema.yaml") for key in ("config", "study")}
     files = [*study_files(STUDIES), *study_files(Path("studies"))]
 
     def failed(called: set[str], error: UserError) -> None:
@@ -131,7 +129,7 @@ def study_named(name: str, scale: str | None = None, release: Json | None = None
             raise error
 
     given = ["overrides"] if release else []
-    studies = load_studies(config, files, schemas, failed, needed=lambda names: {name} & names, given=given)
+    studies = load_studies(config, files, failed, needed=lambda names: {name} & names, given=given)
     for study in studies.values():
         if study.target == name:
             return study, config

@@ -8,7 +8,7 @@ from dp_leakage.metrics.runs import ALL
 from dp_leakage.report.claims import Claim, ClaimWriter
 from dp_leakage.table.words import name
 
-CHECKED = ("smallest_cell", "in_small_cells", "class_disclosed", "residual_freedom")
+CHECKED = ("smallest_cell", "in_small_cells", "class_disclosed", "residual_freedom", "stored_records")
 NEARLY_ALL = 0.9  # share of records in small cells from which on a model answers nearly every record differently
 
 
@@ -27,7 +27,8 @@ def structure_claims(metrics: pd.DataFrame) -> list[Claim]:
 
 
 def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
-    smallest, small, sure, freedom = (rows[rows["metric"] == metric].set_index(CELL)["value"] for metric in CHECKED)
+    values = [rows[rows["metric"] == metric].set_index(CELL)["value"] for metric in CHECKED]
+    smallest, small, sure, freedom, stored = values
     writer, said = ClaimWriter({"dataset": dataset}), []
     if len(smallest):
         said.append(_small(smallest, writer))
@@ -39,6 +40,8 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
         said += _certain(sure[~apart], writer, len(smallest))
     if len(freedom):
         said.append(_over(freedom, writer))
+    if len(stored) and stored.max() > 0:
+        said.append(_stored(stored, writer))
     words = f"Structure, checked without any attack: {'; '.join(said)}."
     cells = tuple(dict.fromkeys((model, defense) for _, model, defense in rows[CELL].itertuples(index=False)))
     return writer.claim(f"{dataset}.structure", "structure", dataset, words, cells=cells, screen=2)
@@ -60,6 +63,19 @@ def _over(freedom: pd.Series, writer: ClaimWriter) -> str:
     if len(freedom) > 1:
         return f"{writer.count(over)} of {writer.count(len(freedom))} took more {than}"
     return f"the one model whose parameters are counted took {'more' if over else 'no more'} {than}"
+
+
+def _stored(stored: pd.Series, writer: ClaimWriter) -> str:
+    """Say how many models store training records, and how many records one of them stores."""
+    some = int((stored > 0).sum())
+    model, defense = stored.idxmax()[1:]
+    many = len(stored) > 1
+    counts = f"{writer.count(some)} of {writer.count(len(stored))} models store" if many else "the model stores"
+    shown = writer("stored_records", stored.max(), f"{stored.max():,.0f}", model=model, defense=defense)
+    if not many:
+        return f"{counts} {shown} of its training records as they are, so whoever has the model has these records"
+    which = f"{name(model)}, defense {defense}"
+    return f"{counts} training records as they are, up to {shown} ({which}), so whoever has such a model has them"
 
 
 def _certain(sure: pd.Series, writer: ClaimWriter, models: int) -> list[str]:

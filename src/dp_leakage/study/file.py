@@ -10,8 +10,9 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json, merged, spread
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import RULES
-from dp_leakage.common.run_config import CONFIG
+from dp_leakage.common.run_config import CONFIG, Config
 from dp_leakage.common.schemas import check
+from dp_leakage.common.sections import schema_of
 from dp_leakage.common.yaml_files import check_value, parse, read_yaml
 from dp_leakage.data import is_at_hand
 from dp_leakage.figures import enter
@@ -19,6 +20,7 @@ from dp_leakage.study import Study
 from dp_leakage.study.checks import check_reach, check_study
 from dp_leakage.study.protocol import source_of
 from dp_leakage.study.schema import composed
+from dp_leakage.study.sections import StudyFile
 from dp_leakage.study.steps.parts import figure_cells
 
 STUDY_FILE = "study.yaml"  # the file of a study that has a folder
@@ -53,7 +55,6 @@ def _always(study: str) -> bool:
 def load_study(
     path: Path,
     raw: Json,
-    schema: Json,
     *,
     scale: str,
     overrides: Json,
@@ -67,7 +68,6 @@ def load_study(
     Args:
         path: the study's YAML file.
         raw: its contents.
-        schema: the study schema.
         scale: ``paper``, ``small`` or ``smoke``.
         overrides: study name → changes to its file.
         engine: in place of ``ensemble`` wherever the file says that, or nothing.
@@ -82,7 +82,7 @@ def load_study(
     where = f"study file {path}"
 
     def allow(spec: Json, where: str) -> None:
-        check(spec, composed(schema, spec), where)
+        check(spec, composed(spec), where)
 
     allow(raw, where)
     for name, changes in raw.get("scales", {}).items():
@@ -99,7 +99,7 @@ def load_study(
     key = f"overrides.{raw['study']}"
     _check_changes(raw, changes, key, place)
     changed = spec = merged(raw, changes)
-    check(changed, composed(schema, changed), place, key)
+    check(changed, composed(changed), place, key)
     if scale != "paper":
         reduction = _without_attacks(raw["scales"][scale], raw)
         if "repeats" in reduction:  # looks are planned for the repeats of the whole study
@@ -196,7 +196,6 @@ def on_datasets(study: Study, only: list[str]) -> Study | None:
 def load_studies(
     config: Json,
     files: list[Path],
-    schemas: dict[str, Json],
     failed: Callable[[set[str], UserError], None] = _raise,
     asked: Callable[[str], bool] = _always,
     needed: Callable[[set[str]], set[str]] = set,
@@ -207,7 +206,6 @@ def load_studies(
     Args:
         config: keys and values of config.yaml, with the command line's over them.
         files: study files; where two clash, the later one is wrong.
-        schemas: of the config and of a study.
         failed: called with an invalid file's possible study names that the run needs, and with the error. If it
             returns, the study is left out. By default it raises.
         asked: as for `load_study`.
@@ -222,7 +220,7 @@ def load_studies(
     config = config | {key: _unquoted(key, config[key], places[key]) for key in QUOTING if key in config}
     for place, part in ((COMMAND_LINE, {key: config[key] for key in given}), (str(CONFIG), config)):
         check_value(part, place)
-        check(part, schemas["config"] | ({"required": []} if place == COMMAND_LINE else {}), place)
+        check(part, {**schema_of(Config), **({"required": []} if place == COMMAND_LINE else {})}, place)
     plugins.load(config.get("plugins") or [])
     overrides, only = config.get("overrides") or {}, config.get("only_datasets") or []
     studies: dict[str, Study] = {}
@@ -243,7 +241,6 @@ def load_studies(
                 load_study(
                     path,
                     raw,
-                    schemas["study"],
                     scale=config["scale"],
                     overrides=overrides,
                     engine=config.get("engine", "ensemble"),
@@ -252,7 +249,7 @@ def load_studies(
                     data_dir=Path(config.get("data_dir", "data")),
                 )
                 if whole
-                else _names_of(path, raw, schemas["study"])
+                else _names_of(path, raw)
             )
             if study is not None:
                 _check_targets(study, path, names, taken)
@@ -293,9 +290,9 @@ def _read(path: Path) -> tuple[Path, Any, set[str]]:
     return path, raw, called | {name for name in [raw.get("study")] if isinstance(name, str)}
 
 
-def _names_of(path: Path, raw: Json, schema: Json) -> Study:
+def _names_of(path: Path, raw: Json) -> Study:
     """Return a study for its names only. Raises UserError if the schema refuses it."""
-    check(raw, schema, f"study file {path}")
+    check(raw, schema_of(StudyFile), f"study file {path}")
     return Study(raw["study"], raw, path.parent)
 
 

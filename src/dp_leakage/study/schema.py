@@ -1,21 +1,23 @@
-"""Schema of one study: the common schema, with the settings declared by its attacks and figures."""
+"""Schema of one study: that of its sections, with the settings declared by its attacks and figures."""
 
 from collections.abc import Mapping
 
 from dp_leakage.attacks import ATTACKS, OF_PERSON, WAYS, Attack
 from dp_leakage.common.config import Json
 from dp_leakage.common.schemas import Schema, enum, table
+from dp_leakage.common.sections import schema_of
 from dp_leakage.common.utilities import UTILITIES
 from dp_leakage.figures import FIGURES
+from dp_leakage.study.sections import StudyFile
 
 
-def composed(schema: Json, spec: Json) -> Json:
+def composed(spec: Json) -> Schema:
     """Return the schema of study files, with the settings of every attack and of the study's kinds of figures.
 
     Args:
-        schema: as it lies in ``workflow/schemas``.
         spec: the study file, not yet checked.
     """
+    schema = schema_of(StudyFile)
     properties, kind = schema["properties"], {**schema["$defs"]["figure"]["properties"]["kind"], **enum(*FIGURES)}
     figure = {**schema["$defs"]["figure"], "properties": schema["$defs"]["figure"]["properties"] | {"kind": kind}}
     utility = {**properties["utility"], **enum(*UTILITIES)}
