@@ -39,13 +39,13 @@ class Cluster:
         _output("scontrol", "update", f"nodename={name}", f"state={state}", "reason=test")
 
 
-def wait_for(found: Callable[[], object], timeout: float = 120):
-    """What ``found`` returns once that is true."""
+def wait_for(found: Callable[[], object], timeout: float = 120, every: float = 0.3):
+    """What ``found`` returns once that is true; asked again after ``every`` seconds."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         if value := found():
             return value
-        time.sleep(0.3)
+        time.sleep(every)
     raise AssertionError("waited in vain")
 
 

@@ -78,9 +78,12 @@ def test_a_cancelled_job_is_named_and_a_rerun_repeats_no_finished_cell(cluster, 
 def test_the_second_attempt_of_a_cancelled_submission_repeats_nothing_that_the_first_finished(
     cluster, remote, finished
 ):
-    process = remote.started(FIGURE, *PROFILE)  # which sends what fails once more
+    # All five cells in one submission, and what fails is sent once more.
+    process = remote.started(FIGURE, *PROFILE, "--group-components", "cell=5")
     job = cluster.running("cell")
-    wait_for(lambda: len([*remote.results.glob("*/*/gaussian*/metrics.parquet")]) > 1)
+    wait_for(lambda: [*remote.results.glob("*/*/gaussian*/metrics.parquet")], every=0.05)
+    step = wait_for(lambda: _step(remote, "train", "judge"), every=0.01)
+    os.kill(step, signal.SIGSTOP)  # it cannot end before it is canceled
     subprocess.run(["scancel", job], check=True)
     wait_for(lambda: job not in cluster.jobs())
     there = _inodes(remote)
@@ -96,7 +99,7 @@ def test_a_job_over_its_time_limit_is_sent_again_with_twice_the_time(cluster, re
     limited = ("--set-resources", "train_target:runtime=attempt")
     process = remote.started(FIGURE, *PROFILE, *limited)
     job = cluster.running("baseline")
-    training = wait_for(lambda: _training(remote))
+    training = wait_for(lambda: _step(remote, "train"))
     os.kill(training, signal.SIGSTOP)  # a minute is the shortest limit: this job does not meet it
     text, _ = process.communicate(timeout=900)
     assert process.returncode == 0, text
@@ -180,15 +183,15 @@ def _inodes(remote) -> dict[str, int]:
     return {path: (remote.results / path).stat().st_ino for path in remote.hashes() if "prepared" not in path}
 
 
-def _training(remote) -> int | None:
-    """Process id of a step that trains in this folder."""
+def _step(remote, *names: str) -> int | None:
+    """Process id of one of these steps at work in this folder."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_text().split("\0")
             inside = (process / "cwd").readlink() == remote.folder
         except OSError:
             continue
-        if inside and words[1:3] == ["-m", "dp_leakage.steps.train"]:
+        if inside and words[1:3] in [["-m", f"dp_leakage.steps.{name}"] for name in names]:
             return int(process.name)
     return None
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 import torch
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.common.kernels import exact
 from dp_leakage.steps import _models, attack_models, query, run
 
@@ -118,3 +119,11 @@ def test_cuda_is_the_free_device_where_there_are_several(count, chosen, monkeypa
     monkeypatch.setattr(torch.cuda, "set_device", told.append)
     assert [_models.device_of(device) for device in ("cpu", "auto")] == ["cpu", "cuda"]
     assert told == chosen
+
+
+def test_a_training_demands_the_device_that_the_settings_name_and_a_question_to_models_does_not(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UserError, match="no CUDA device is visible here"):
+        _models.device_of("cuda")
+    assert _models.device_of("cuda", needed=False) == "cpu"
+    assert _models.device_of("auto") == "cpu"

@@ -112,3 +112,20 @@ def test_the_benchmark_of_jobs_prints_a_line_for_each_goal(tmp_path):
     command = [sys.executable, script, "--scale", "smoke", "--studies", "quickstart"]
     done = subprocess.run(command, text=True, capture_output=True, check=True)
     assert len(re.findall(r" \d[\d.]* .*≤", done.stdout)) == 5, done.stdout
+
+
+def test_the_benchmark_of_requests_prints_that_no_job_needed_more_than_it_requests(finished):
+    script = Path(__file__).parents[2] / "benchmarks" / "requests.py"
+    done = subprocess.run(
+        [sys.executable, script, "quickstart"],
+        cwd=finished.folder,
+        env=finished.environment,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    jobs, requested, needed, time, memory = done.stdout.splitlines()[-1].removeprefix("all").split()
+    assert int(jobs) > 15
+    assert float(requested) > float(needed)
+    assert 0 < int(time.rstrip("%")) <= 100
+    assert 0 < int(memory.rstrip("%")) <= 100

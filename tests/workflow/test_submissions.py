@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -52,9 +52,6 @@ if name == "sbatch":
             state = run(wrapped, None)
         calls.with_name(f"state{{number}}").write_text(state)
     print(number)
-elif name == "srun":
-    command = sys.argv[sys.argv.index("-m") - 1:]
-    os.execvp(command[0], command)
 elif name == "squeue" and "BEFORE" in os.environ:
     for path in calls.parent.glob("state*"):
         print(path.name.removeprefix("state") + "|" + path.read_text())
@@ -117,16 +114,43 @@ def test_a_study_is_a_handful_of_submissions(cluster, unrun, finished, monkeypat
     assert cluster.submissions() == Counter(data=1, baseline=1, auxiliary=1, cell=2, figures=1)
 
 
-@pytest.mark.parametrize("cores", [1, 4])
-def test_a_submission_has_one_gpu_or_as_many_of_one_node_as_it_has_cores(cluster, unrun, finished, monkeypatch, cores):
+@pytest.fixture
+def on_gpus(cluster, unrun, finished, monkeypatch):
+    """A function: arguments → the calls of sbatch by group, for a figure of cells that train on a GPU."""
     monkeypatch.setenv("FINISHED", str(finished.results))
     unrun.edit("config.yaml", "device: auto", "device: cuda")
-    unrun.snakemake("quickstart_fig_leakage_yeom", *PROFILE, "--cores", str(cores), timeout=180)
-    cells = [call for call in cluster.called("sbatch") if "rule_cell" in call[call.index("--comment") + 1]]
-    # Which of the two, with four cells and with one, is submitted first is chance.
-    assert len(cells) == 2
-    assert any({f"--gpus={cores}", f"--cpus-per-task={cores}"} <= set(call) for call in cells)
-    assert all("-N1" in call for call in cluster.called("sbatch"))
+
+    def submitted(*arguments):
+        unrun.snakemake("quickstart_fig_leakage_yeom", *PROFILE, *arguments, timeout=180)
+        found = defaultdict(list)
+        for call in cluster.called("sbatch"):
+            found[call[call.index("--comment") + 1].removeprefix("rule_").partition("_")[0]].append(call)
+        return found
+
+    return submitted
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_a_submission_has_one_gpu_or_as_many_of_one_node_as_it_has_cores(on_gpus, cores):
+    calls = on_gpus("--cores", str(cores))
+    (call,) = calls["cell"]  # of four trainings
+    assert {f"--gpus={cores}", f"--cpus-per-task={cores}"} <= set(call)
+    assert f" --resources gpu={cores} " in call[-1]
+    assert all("-N1" in call for made in calls.values() for call in made)
+
+
+def test_attacks_and_measures_are_submitted_without_a_gpu_apart_from_trainings(on_gpus):
+    calls = on_gpus()
+    with_gpu = {group for group, made in calls.items() if any("--gpus=1" in call for call in made)}
+    assert with_gpu == {"baseline", "auxiliary", "cell"}
+    assert set(calls) - with_gpu == {"data", "fitted", "judged", "figures"}
+
+
+@pytest.mark.parametrize("share", ["gpu:1", "mps:25"])
+def test_cells_side_by_side_can_share_one_gpu(on_gpus, share):
+    calls = on_gpus("--cores", "4", "--set-resources", "train_target:gpu=0", f"train_target:gres={share}")
+    assert any({f"--gres={share}", "--cpus-per-task=4"} <= set(call) for call in calls["cell"])
+    assert not any(word.startswith("--gpus") for call in calls["cell"] + calls["baseline"] for word in call)
 
 
 @pytest.mark.parametrize("cells", [80, pytest.param(3000, marks=pytest.mark.slow)])
@@ -189,6 +213,7 @@ def test_a_second_attempt_trains_no_cell_that_the_first_has_trained(cluster, unr
     assert len(cluster.called("sbatch")) == (1 if state == "REQUEUED" else 2), text
     before = json.loads(cluster.calls.with_name("trained").read_text())
     assert len(before) == 3
+    assert not cluster.called("srun")  # which would start a Snakemake for each job
     assert {path: os.stat(path).st_ino for path in before} == before
 
 

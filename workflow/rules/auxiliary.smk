@@ -19,7 +19,7 @@ rule query:
     resources:
         mem_mb=memory_of("query"),
         runtime=minutes_of("query"),
-        gpu=GPUS,
+        gpu=judging_gpus,
     params:
         settings=settings_of("query"),
     message:
@@ -38,7 +38,7 @@ rule fit_attack:
     log:
         paths.log("fit_{attack}", "{dataset}/{model}/{role}"),
     group:
-        "auxiliary"
+        FITTED
     conda:
         JOBS
     threads: 1
@@ -60,4 +60,4 @@ use rule fit_attack as fit_attack_same with:
     log:
         paths.log("fit_{attack}", "{dataset}/{model}/{defense}/{role}"),
     group:
-        "cell"
+        JUDGED

@@ -21,7 +21,7 @@ from dp_leakage.jobs import CODE, PLANNED
 from dp_leakage.jobs.remote import improve
 from dp_leakage.jobs.server import announce
 from dp_leakage.provenance.fingerprint import keep_in
-from dp_leakage.study.resources import has_gpu
+from dp_leakage.study.resources import drawing_minutes, has_gpu
 from dp_leakage.common.run_config import CONFIG, read_config
 from dp_leakage.common.shown import as_label, as_rst
 from dp_leakage.provenance.notes import lost
@@ -31,11 +31,11 @@ from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
 from dp_leakage.study.steps import (
+    AUXILIARY,
     ENTRIES,
     STEPS,
     Job,
     joined_apart,
-    query_group,
     shapes,
     training_group,
 )
@@ -224,6 +224,11 @@ def minutes_of(step):
     return lambda wildcards, attempt: attempt * asked(wildcards)
 
 
+def drawing_time(study):
+    """Return the minutes that an attempt to draw or write about a study's cells requests."""
+    return lambda wildcards, attempt: attempt * drawing_minutes(len(study.cells))
+
+
 def own_files(step):
     """Return the user's own files that a step reads."""
     return lambda wildcards: given_by_user(
@@ -248,6 +253,16 @@ def in_group(named):
     return lambda wildcards: or_stop(lambda: named(Job.read(wildcards)))
 
 
+def query_group(job):
+    """Return the group in which models are queried: shared ones with the attacks that train on them."""
+    return FITTED if job.group in AUXILIARY else JUDGED
+
+
+def judging_gpus(wildcards):
+    """Return the GPUs of a job that uses one if there is one: submissions of a cluster that judge request none."""
+    return GPUS if workflow.local_exec else 0
+
+
 def by_file(step, arguments):
     """Return a step's command with its arguments in a file, one per line: many cells exceed a command line's length.
 
@@ -261,6 +276,8 @@ def by_file(step, arguments):
 
 # `cuda` requests one GPU; `auto` only if this machine has one (login nodes rarely do).
 GPUS = int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu()))
+# Groups of the jobs after a training. They are submitted apart from trainings that hold a GPU.
+JUDGED, FITTED = ("judged", "fitted") if GPUS else ("cell", "auxiliary")
 
 
 def figure_outputs(study, figure):

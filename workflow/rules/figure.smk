@@ -81,7 +81,7 @@ for _study in STUDIES.values():
             threads: 1
             resources:
                 mem_mb=lambda wildcards, attempt: 2000 * attempt,
-                runtime=lambda wildcards, attempt: 5 * attempt,
+                runtime=drawing_time(_study),
             params:
                 settings=lambda wildcards, study=_study, figure=_figure: or_stop(
                     lambda: canonical(plan.figure_settings(study, figure))
@@ -142,7 +142,7 @@ for _study in STUDIES.values():
         threads: 1
         resources:
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
-            runtime=lambda wildcards, attempt: 5 * attempt,
+            runtime=drawing_time(_study),
         params:
             settings=lambda wildcards, study=_study: or_stop(
                 lambda: canonical(plan.report_settings(study))

@@ -23,14 +23,14 @@ for _study in STUDIES.values():
             wildcard_constraints:
                 study=_cells,
             group:
-                "cell"
+                JUDGED
             conda:
                 JOBS
             threads: 1
             resources:
                 mem_mb=memory_of("judge"),
                 runtime=minutes_of("judge"),
-                gpu=GPUS,
+                gpu=judging_gpus,
             params:
                 settings=settings_of("judge"),
             message:
@@ -52,7 +52,7 @@ rule reconstruct:
     wildcard_constraints:
         attack="|".join(filter(apart, ATTACKS)),
     group:
-        "cell"
+        in_group(lambda job: "cell" if ATTACKS[job.attack].on_device else JUDGED)
     conda:
         JOBS
     threads: 1
@@ -103,7 +103,7 @@ rule measure:
     wildcard_constraints:
         study=joined_apart(STUDIES.values()),
     group:
-        "cell"
+        JUDGED
     conda:
         JOBS
     threads: 1

@@ -1,5 +1,8 @@
 """Cluster runs: submission, interruption and failed submissions, by the interface that Snakemake's executors share.
 
+A submission is one Snakemake process. The SLURM plugin would start one more with `srun` for each of its jobs, and each
+of them would read the workflow and plan again; only MPI needs that.
+
 A submission plans again where it runs, with the code and the study of that moment, while Snakemake records its files
 as made by this run's plan. So each submission receives the planned identities, and its steps refuse any other.
 
@@ -35,6 +38,7 @@ from dp_leakage.common.identity import identity
 from dp_leakage.jobs import PLANNED
 
 LOOK = 0.5  # seconds
+JOB_STEPS = "--executor slurm-jobstep --jobs 1"  # of the SLURM plugin's submissions
 SAID = logging.getLogger("snakemake.logging")  # what Snakemake says, in its order
 # As a step logs it (`steps.run`). More memory may help where it did not suffice.
 USER_ERROR = re.compile(r"^\d\d:\d\d:\d\d error: (?!not enough memory)", re.MULTILINE)
@@ -43,6 +47,7 @@ USER_ERROR = re.compile(r"^\d\d:\d\d:\d\d error: (?!not enough memory)", re.MULT
 def improve(executors: Any = RemoteExecutor) -> None:
     """Change these things of a class of executors. A plugin that overrides one of its methods keeps its own."""
     tell_planned(executors)
+    run_in_one_process(executors)
     end_soon(executors)
     mark_unmade(executors)
     count_queue(executors)
@@ -62,6 +67,17 @@ def tell_planned(executors: Any) -> None:
         return " && ".join(filter(None, (prefix(self, submission), told)))
 
     executors.get_job_exec_prefix = with_planned
+
+
+def run_in_one_process(executors: Any) -> None:
+    """Run the jobs of a submission in the Snakemake that it starts, as many beside each other as it has GPUs."""
+    formatted = executors.format_job_exec
+
+    def format_job_exec(self: Any, submission: Any) -> str:
+        command: str = formatted(self, submission)
+        return command.replace(JOB_STEPS, f"--resources gpu={submission.resources.get('gpu', 0)}")
+
+    executors.format_job_exec = format_job_exec
 
 
 def end_soon(executors: Any) -> None:
@@ -109,7 +125,7 @@ def count_queue(executors: Any) -> None:
 
     def report(self: Any, job_info: Any, *given: Any, **named: Any) -> None:
         jobs = [job.jobid for job in _members(job_info.job)]
-        SAID.info("Submitted together: %s", jobs, extra={"submitted": jobs})
+        SAID.info(f"Submitted together: {jobs}", extra={"submitted": jobs})
         reported(self, job_info, *given, **named)
 
     async def sleep(self: Any) -> None:
@@ -119,7 +135,7 @@ def count_queue(executors: Any) -> None:
                 command = ["squeue", "--noheader", f"--name={name}", "--states=PD,R,CG", "--format=%T"]
                 states = subprocess.run(command, check=True, timeout=30, text=True, capture_output=True).stdout.split()
                 queue = {"queued": states.count("PENDING"), "running": len(states) - states.count("PENDING")}
-                SAID.info("In the queue: %s", queue, extra={"queue": queue})
+                SAID.info(f"In the queue: {queue}", extra={"queue": queue})
         await asleep(self)
 
     executors.report_job_submission, executors.sleep = report, sleep

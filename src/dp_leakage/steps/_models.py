@@ -68,14 +68,18 @@ def tuned_training(settings: Json, tuned: Path | None) -> tuple[TrainingSettings
     return with_rate(training, rate), said | {"tuned_on": made["records"]}
 
 
-def device_of(device: str) -> str:
+def device_of(device: str, needed: bool = True) -> str:
     """Return ``cpu`` or ``cuda`` from config.yaml, in the latter case with a device that no other job uses, if
     possible.
 
+    Args:
+        device: ``auto``, ``cpu`` or ``cuda``.
+        needed: whether ``cuda`` demands a device. What only asks trained models runs on any node of a cluster.
+
     Raises:
-        UserError: the device does not exist.
+        UserError: a device is needed, and none is visible.
     """
-    if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
+    if device == "cpu" or not (torch.cuda.is_available() or (device == "cuda" and needed)):
         return "cpu"
     if not torch.cuda.is_available():
         raise UserError("config.yaml: key 'device' is 'cuda', but no CUDA device is visible here; use auto or cpu")

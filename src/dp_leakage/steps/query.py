@@ -32,7 +32,7 @@ def main(
         else:
             record, probability = answers.probabilities(asked_records(dataset, settings["roles"])[0])
     else:
-        asked = models_of(tensors, made, dataset, models, settings["models"]).to(device_of(device))
+        asked = models_of(tensors, made, dataset, models, settings["models"]).to(device_of(device, needed=False))
         with exact():
             if signals:
                 said = ask(asked, dataset, settings["queries"])

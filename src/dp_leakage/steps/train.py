@@ -74,7 +74,7 @@ def main(
         further = _answers(settings, asked_about, [own.numpy() for own in rows], seeds[kept.count :]) if rows else {}
         found = Answers.from_tensors(kept.with_tensors(further))
         _write_answers(settings, asked_about, found, subsets[0].numpy(), models, history, made)
-        write_json(timing, _timing(started, kept, len(seeds), "cpu"))
+        write_json(timing, _timing(started, kept, settings, "cpu"))
         return
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
     training, chosen = tuned_training(settings, tuned)
@@ -134,13 +134,18 @@ def main(
     stamp = provenance(settings, **protected, **measured, **chosen, **judged, parameters=shared, **made)
     write_tensors(models, tensors, stamp)
     write_table(history, with_answers(_columns(kept.with_history(epochs)), tested, use), stamp)
-    write_json(timing, _timing(started, kept, len(seeds), used))
+    write_json(timing, _timing(started, kept, settings, used))
     forget_beside(models)
 
 
-def _timing(started: float, kept: Kept, count: int, device: str) -> Json:
-    """Return the time and resources of a training, over all its models, including those from an earlier run."""
-    return {"train_seconds": kept.seconds + time.perf_counter() - started, "models": count, "device": device}
+def _timing(started: float, kept: Kept, settings: Json, device: str) -> Json:
+    """Return the time and resources of a training, over all its models, including those from an earlier run.
+
+    A later run requests its time by the passes: how often a record went through a model.
+    """
+    seconds, models = kept.seconds + time.perf_counter() - started, settings["repeats"]
+    passes = models * settings["subset"]["size"] * settings["training"].get("epochs", 1)
+    return {"train_seconds": seconds, "models": models, "passes": passes, "device": device}
 
 
 def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> dict[str, np.ndarray]:

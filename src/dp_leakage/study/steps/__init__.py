@@ -5,7 +5,7 @@ A new step is an entry of `STEPS` in one of these modules, a module of `dp_leaka
 for the rest by its name. Paths, identities, fingerprints and resources follow from the entry.
 """
 
-from dp_leakage.study.steps.attack import attack_inputs, attack_settings, query_group
+from dp_leakage.study.steps.attack import attack_inputs, attack_settings
 from dp_leakage.study.steps.data import data_identity, features_of, prepare_settings, project_settings
 from dp_leakage.study.steps.entry import STEPS, Job, cell_of, made, settings_of
 from dp_leakage.study.steps.judge import JOBS, joined_apart, shapes
@@ -43,7 +43,6 @@ __all__ = [
     "models_of",
     "prepare_settings",
     "project_settings",
-    "query_group",
     "settings_of",
     "shapes",
     "train_settings",

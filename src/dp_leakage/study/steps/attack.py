@@ -27,7 +27,6 @@ from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, ste
 from dp_leakage.study.steps.data import data_identity
 from dp_leakage.study.steps.entry import STEPS, Files, Input, Job, Step, cell_of, identities, made, path_of
 from dp_leakage.study.steps.train import (
-    AUXILIARY,
     auxiliary_settings,
     group_of,
     memory,
@@ -274,7 +273,7 @@ def scores_of(study: Study, job: Job) -> Files:
 
 def attack_time(study: Study, job: Job) -> int:
     """Return the time limit, in minutes, of a job that attacks or queries models."""
-    return attack_minutes(records_of(study, job), models_of(study, job), _steps(study, job.attack))
+    return attack_minutes(records_of(study, job), models_of(study, job), steps=_steps(study, job.attack))
 
 
 def _steps(study: Study, attack: str) -> int:
@@ -285,11 +284,6 @@ def _steps(study: Study, attack: str) -> int:
     numbers = [own.get(key) for key in ("images", "steps")]
     counts = [number if isinstance(number, int) else 0 for number in numbers]  # a plugin's may be anything
     return prod(counts) * len(own.get("weights", [0]))
-
-
-def query_group(job: Job) -> str:
-    """Return the submission in which the query of a group of models runs."""
-    return "auxiliary" if job.group in AUXILIARY else "cell"
 
 
 def _fit(study: Study, job: Job) -> tuple[Study, str, str, str, str | None]:

@@ -137,5 +137,5 @@ STEPS["project_pca"] = Step(
     lambda study, job: project_settings(study, job.dataset),
     reads=lambda study, job: {"features": paths.learned_for(study, job.dataset)},
     memory=always(6000),
-    minutes=always(30),
+    minutes=always(10),
 )

@@ -16,10 +16,11 @@ from dp_leakage.study import paths
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET
 from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, STRUCTURE
+from dp_leakage.study.resources import attack_minutes
 from dp_leakage.study.steps.attack import ANSWERED_BY, answered, attack_inputs, attack_time, source_inputs
 from dp_leakage.study.steps.entry import STEPS, Files, Job, Step, always, cell_of
 from dp_leakage.study.steps.parts import figure_parts, figure_selects
-from dp_leakage.study.steps.train import memory
+from dp_leakage.study.steps.train import memory, models_of, records_of
 from dp_leakage.study.study import Study
 
 # Parts of a cell that a step of their own measures → that step; attacks have `measure_attack`.
@@ -140,16 +141,15 @@ def _entry(rule: str, minutes: Callable[[Study, Job], int], key: str | None = No
 
 
 def _minutes(study: Study, job: Job) -> int:
-    cell = cell_of(study, job)
-    attacks = [name for name in cell.parts if name in ATTACKS and not apart(name)]
-    return 5 + sum(attack_time(study, Job(**cell.names, attack=name)) for name in attacks)
+    attacks = [name for name in cell_of(study, job).parts if name in ATTACKS and not apart(name)]
+    return attack_minutes(records_of(study, job), models_of(study, job), len(attacks))
 
 
 JOBS = {
     "judge": _entry("judge", _minutes),
     "reconstruct": _entry("reconstruct", attack_time),
     "audit": _entry("audit", always(120), key=AUDIT),
-    "measure": _entry("measure", always(5)),
+    "measure": _entry("measure", always(1)),
 }
 
 

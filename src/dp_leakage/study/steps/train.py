@@ -1,5 +1,6 @@
 """Steps that train (``train.smk``), and memory and time of jobs that hold models."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from dp_leakage.study.protocol import (
     traced,
     training_of,
 )
-from dp_leakage.study.resources import memory_mb, training_minutes
+from dp_leakage.study.resources import measured_pass, memory_mb, training_minutes
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
 from dp_leakage.study.steps.data import data_identity, digest_of
 from dp_leakage.study.steps.entry import STEPS, Files, Job, Step, always, cell_of, made
@@ -178,6 +179,14 @@ def memory(study: Study, job: Job) -> int:
     return memory_mb(records_of(study, job), models_of(study, job))
 
 
+def _minutes(study: Study, job: Job, settings: Json) -> int:
+    """Return the time limit of a training, by what this model's trainings took in an earlier run, if there was one."""
+    device = "cuda" if os.environ.get("DP_LEAKAGE_DEVICE") == "cuda" else "cpu"
+    folder = study.path(paths.MODEL, dataset=job.dataset, model=job.model)
+    measured = study.remembered("seconds of a pass", str(folder), lambda: measured_pass(folder, device))
+    return training_minutes(settings, measured)
+
+
 def training_group(job: Job) -> str:
     """Return the group in which a training is submitted. All cells wait for the undefended one, so that
     is submitted alone.
@@ -208,7 +217,7 @@ def _training(writes: dict[str, str], settings: Callable[[Study, Job], Json]) ->
         reads=tuned,
         own=lambda study, job: files_of(settings(study, job)),
         memory=memory,
-        minutes=lambda study, job: training_minutes(settings(study, job)),
+        minutes=lambda study, job: _minutes(study, job, settings(study, job)),
     )
 
 
@@ -219,7 +228,7 @@ STEPS["tune"] = Step(
     lambda study, job: tune_settings(study, cell_of(study, job)),
     memory=memory,
     # For each rate, at most the time of training the cell's models.
-    minutes=lambda study, job: training_minutes(_target(study, job)) * len(cell_of(study, job).rates),
+    minutes=lambda study, job: len(cell_of(study, job).rates) * _minutes(study, job, _target(study, job)),
     key=TUNE,
 )
 STEPS["train_target"] = _training(_TRAINED, _target)
