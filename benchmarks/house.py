@@ -24,7 +24,7 @@ PACKAGE = REPO / "src" / "dp_leakage"
 PAPERS = ("abadi2016", "directional2023", "jayaraman2019", "lomurno2022", "zhang2020")
 # What Snakemake documents for Snakefiles, and promises to plugins. Every other attribute of `workflow` may change.
 DOCUMENTED = {"basedir", "cores", "default_target", "source_path"}
-INTERFACE = {"deployment_settings", "main_snakefile"}
+INTERFACE = {"deployment_settings", "executor_plugin", "main_snakefile"}
 PUBLIC = re.compile(r"snakemake(_interface_\w+|_logger_plugin_dp_leakage|\.utils|\.settings\.types|\.report)")
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 

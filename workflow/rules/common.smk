@@ -260,7 +260,9 @@ def query_group(job):
 
 def judging_gpus(wildcards):
     """Return the GPUs of a job that uses one if there is one: submissions of a cluster that judge request none."""
-    return GPUS if workflow.local_exec else 0
+    executor = workflow.executor_plugin
+    local = executor is None or executor.common_settings.local_exec
+    return GPUS if local else 0
 
 
 def by_file(step, arguments):
